@@ -1,8 +1,8 @@
 //! Balancers: build tables when configuration changes, pick by lookup.
 //!
-//! `build` sees the whole endpoint set and makes flat tables; `pick` allocates nothing, takes no lock and returns an
-//! index. Random numbers and the shared cursor are passed in, so that every pick can be replayed. A pick never fails:
-//! a balancer is only built for a set that is not empty.
+//! `build` reads the whole endpoint set and makes flat tables; `pick` allocates nothing, takes no lock and returns an
+//! index. Random numbers and the shared cursor are arguments, so that every pick can be replayed. A pick never fails:
+//! balancers are only built for sets that are not empty.
 
 mod endpoint_idx;
 pub mod hash;
@@ -29,16 +29,16 @@ pub use weights::Weights;
 
 use crate::registry::{Cursor, EndpointState};
 
-/// Which balancer a policy asks for.
+/// Load balancing policy.
 ///
 /// Source: DestinationRule `trafficPolicy.loadBalancer`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// By turn, by load, or at random.
+    /// Round robin, least request, or random.
     Simple(Simple),
-    /// By the hash of a key.
+    /// Hash of a part of the request.
     Hash(HashPolicy),
-    /// The address that the client dialled.
+    /// No balancing: the address that the client dialed.
     Passthrough,
 }
 
@@ -62,17 +62,17 @@ impl Policy {
     }
 }
 
-/// Balancers that need nothing of a request.
+/// Balancers that use no property of a request.
 ///
 /// Source: DestinationRule `trafficPolicy.loadBalancer.simple`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Simple {
-    /// Two random choices, the one with fewer active requests for its weight. The default.
+    /// Picks the one of two random endpoints with fewer active requests for its weight. The default.
     #[default]
     LeastRequest,
-    /// Any endpoint, in proportion to its weight.
+    /// A random endpoint, in proportion to weight.
     Random,
-    /// In turn, in proportion to weight, interleaved smoothly.
+    /// Round robin, in proportion to weight, smoothly interleaved.
     RoundRobin,
 }
 
@@ -86,38 +86,38 @@ impl Simple {
         }
     }
 
-    /// Whether new endpoints can begin with less than their weight.
+    /// Whether the balancer supports slow start.
     pub fn warms_up(self) -> bool {
         matches!(self, Simple::LeastRequest | Simple::RoundRobin)
     }
 }
 
-/// Balancing by the hash of a key.
+/// A hash policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HashPolicy {
-    /// What is hashed.
+    /// The part of a request that is hashed.
     pub key: HashKey,
-    /// How endpoints are found by the hash.
+    /// The algorithm that finds an endpoint for a hash.
     pub algorithm: HashAlgorithm,
 }
 
-/// How endpoints are found by a hash.
+/// Algorithms that find an endpoint for a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HashAlgorithm {
-    /// A ring of at least this many entries. Default: 1024, at most [`RING_SIZE_MAX`].
+    /// A ring of at least this many entries. Default: 1024; maximum: [`RING_SIZE_MAX`].
     RingHash {
-        /// Entries.
+        /// Minimum number of entries.
         size_min: u64,
     },
-    /// A table of this many slots, a prime of at least 3. Default: 65537.
+    /// A table with this many slots, a prime of at least 3. Default: 65537.
     Maglev {
-        /// Slots.
+        /// Number of slots.
         size: u64,
     },
 }
 
 impl HashAlgorithm {
-    /// Entries or slots of a table for hosts of these weights.
+    /// Number of entries or slots for hosts of these weights.
     pub fn entries(self, weights: &[f64]) -> u64 {
         match self {
             HashAlgorithm::RingHash { size_min } => {
@@ -132,7 +132,7 @@ impl HashAlgorithm {
     }
 }
 
-/// A table in which endpoints are found by a hash.
+/// A table that finds endpoints by a hash.
 #[derive(Debug)]
 pub enum HashTable {
     /// See [`RingHash`].
@@ -142,7 +142,7 @@ pub enum HashTable {
 }
 
 impl HashTable {
-    /// Makes the table; `None` for no hosts.
+    /// Builds the table; `None` for no hosts.
     pub fn build(
         algorithm: HashAlgorithm,
         hosts: &[(EndpointIdx, hash::Host<'_>)],
@@ -155,8 +155,8 @@ impl HashTable {
         }
     }
 
-    /// The endpoint of a hash, skipping unavailable endpoints; `attempt` is how many times the request was tried
-    /// before. `None` if none was found near.
+    /// The endpoint of a hash, skipping unavailable endpoints. `attempt` is the number of earlier attempts. `None` if
+    /// the search limit is reached.
     #[inline]
     pub fn pick(
         &self,
@@ -170,7 +170,7 @@ impl HashTable {
         }
     }
 
-    /// Share of the keys that each endpoint has, all of them usable.
+    /// Share of the keys of each endpoint, while all are usable.
     pub fn shares(&self) -> BTreeMap<EndpointIdx, f64> {
         match self {
             HashTable::RingHash(ring) => ring.shares(),
@@ -178,7 +178,7 @@ impl HashTable {
         }
     }
 
-    /// Bytes that it takes.
+    /// Memory size in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             HashTable::RingHash(ring) => ring.bytes(),
@@ -186,7 +186,7 @@ impl HashTable {
         }
     }
 
-    /// Entries or slots.
+    /// Number of entries or slots.
     pub fn len(&self) -> usize {
         match self {
             HashTable::RingHash(ring) => ring.len(),
@@ -194,7 +194,7 @@ impl HashTable {
         }
     }
 
-    /// Whether it has none, which it never has.
+    /// Always false: tables of no hosts are not built.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -212,7 +212,7 @@ pub enum Balancer {
 }
 
 impl Balancer {
-    /// Makes the tables for endpoints of these weights; `None` for an empty set.
+    /// Builds the tables for endpoints of these weights; `None` for an empty set.
     pub fn build(policy: Simple, weights: &[u32]) -> Option<Self> {
         if weights.is_empty() {
             return None;
@@ -224,7 +224,7 @@ impl Balancer {
         })
     }
 
-    /// Picks one endpoint. `state` gives the live state of an index.
+    /// Picks one endpoint. `state` returns the runtime state of an endpoint.
     #[inline]
     pub fn pick<'a>(
         &self,
@@ -239,7 +239,7 @@ impl Balancer {
         }
     }
 
-    /// Share of picks that each endpoint gets while all of them are equally busy; sums to 1.
+    /// Share of picks of each endpoint while all are equally busy; sums to 1.
     pub fn shares(&self) -> Vec<f64> {
         match self {
             Balancer::LeastRequest(balancer) => balancer.shares(),

@@ -1,8 +1,8 @@
 //! A compiled service: its endpoints, splits and picks; pure decisions.
 //!
-//! A *cluster* is a named group of endpoints that one policy balances; it is not a Kubernetes cluster (code calls
-//! that a member). Clusters are replaced as a whole when their endpoints or policy change; what must survive that is
-//! in the registry, behind the `Arc`s held here.
+//! A *cluster* is a named group of endpoints with one load balancing policy, not a Kubernetes cluster (which code calls
+//! a member). Clusters are replaced as a whole when their endpoints or policy change; state that must survive is in the
+//! registry, behind the `Arc`s of a cluster.
 
 pub mod affinity;
 
@@ -43,7 +43,7 @@ pub mod split;
 
 pub mod warmup;
 
-/// Name of the cluster where traffic of a workload to unknown destinations ends. It never has an endpoint.
+/// Name of the cluster for traffic of a workload to unknown destinations. It never has an endpoint.
 pub const BLACK_HOLE: &str = "BlackHoleCluster";
 
 pub use affinity::Stay;

@@ -1,7 +1,7 @@
-//! Walks one request from its head to the last byte of its response.
+//! The path of one request from its head to the last byte of its response.
 //!
-//! [`run`] owns the order of a request and reads from top to bottom; what it asks (`route`, `filter`, `cluster`)
-//! returns values, and what it sends through (`pool`) returns a response or an error.
+//! [`run`] has all steps in their order; what it calls (`route`, `filter`, `cluster`) returns values, and sending
+//! (`pool`) returns a response or an error.
 
 mod admit;
 pub mod attempt;
@@ -44,10 +44,10 @@ use select::context::RequestContext;
 use select::find_route::{self, Found};
 use worker::SnapshotRef;
 
-/// Answers one request: the whole order of a request, read from top to bottom.
+/// Handles one request: all steps in their order.
 ///
-/// Never fails: whatever goes wrong becomes a local reply. Owns what it works with, and awaits as few futures in a row as
-/// it can: each of them is copied into the one around it.
+/// Never fails: every error becomes a local reply. Owns its data, and awaits as few futures in a row as possible: each
+/// of them is copied into the enclosing one.
 #[expect(
     clippy::manual_async_fn,
     reason = "the parameters of an `async fn` are copied once more"
@@ -73,7 +73,7 @@ pub fn run(
             && route.is_proxied()
             && route.needs_address(&snapshot)
         {
-            // boxed: few requests are for a host that only DNS knows
+            // boxed: few requests name a host that only DNS knows
             let address = Box::pin(route.find_address(&worker.names, &snapshot)).await;
             snapshot = worker.snapshot();
             if let Err(refusal) = address {
@@ -101,12 +101,12 @@ pub fn run(
         };
         let filters = &found.route().filters;
         let response = if let Some(text) = grpc_web::translate(found, request, &mut record) {
-            // boxed: only ports of gRPC-Web have it
+            // boxed: used only on ports with gRPC-Web
             Box::pin(translated(text, context, (request, cleaned), record)).await
         } else if let Some(response) = answer(&context, request, &record) {
             finish(&context, request, response, record)
         } else if let Some(early) = &filters.early {
-            // boxed: few rules have one, and all others would carry it
+            // boxed: few rules have faults or CORS, and all others would hold its memory
             Box::pin(early::run(early, context, (request, cleaned), record)).await
         } else {
             // as `forward::run` does
@@ -123,7 +123,7 @@ pub fn run(
     }
 }
 
-/// Responds to a request of gRPC-Web that was translated into one of gRPC.
+/// Responds to a request that was translated from gRPC-Web to gRPC.
 async fn translated(
     text: Text,
     context: RequestContext<'_>,
@@ -155,7 +155,8 @@ fn begin<'a>(
     (cleaned, record)
 }
 
-/// Finds the rule for a request. The cleaned head goes in and out, so that the request does not hold it while it is forwarded.
+/// Finds the rule for a request. Takes and returns the cleaned head, so that the request does not hold it while it is
+/// forwarded.
 fn find<'a>(
     snapshot: &SnapshotRef,
     connection: &Rc<Connection>,
@@ -167,7 +168,7 @@ fn find<'a>(
     (found, cleaned)
 }
 
-/// Replies to a request that no rule takes.
+/// Replies to a request without a rule.
 fn refuse(
     mut record: Box<Record>,
     refusal: &LocalReply,
@@ -180,7 +181,7 @@ fn refuse(
     response
 }
 
-/// The response that the route makes itself, if it does.
+/// The direct response or redirect of the route, if it has one.
 fn answer(
     context: &RequestContext<'_>,
     request: &Request<DownstreamBody>,
@@ -197,7 +198,7 @@ fn answer(
     })
 }
 
-/// Finishes a response that the route itself made.
+/// Finishes a direct response or redirect.
 fn finish(
     context: &RequestContext<'_>,
     request: &Request<DownstreamBody>,
@@ -210,7 +211,7 @@ fn finish(
     response.map(ReplyBody::from)
 }
 
-/// Headers of every response, local replies included.
+/// Adds the headers of every response, including local replies.
 fn finish_head(connection: &Connection, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
     if let Some(server) = &connection.server_header {
         fields::set(response.headers_mut(), &SERVER, server);

@@ -1,9 +1,9 @@
-//! What a rule does to a request and its response; pure values.
+//! Actions of a rule on a request and its response; pure values.
 //!
 //! A filter never sends anything: it edits headers in place or returns a value (a new path, a `Location`, a reply, a
-//! deadline) that `exchange` carries out, in the order that [`RouteFilters`] documents. The address and time that
-//! header values may speak of come in a [`TemplateContext`].
-//! Uses nothing of this crate but the response flags of `telemetry`; holds no lock, clock or global.
+//! timeout) that `exchange` applies, in the order that [`RouteFilters`] documents. Addresses and times for header
+//! values come from a [`TemplateContext`]. Imports nothing of this crate but the response flags of `telemetry`; holds
+//! no lock, clock or global.
 
 pub mod chain;
 pub mod cors;

@@ -1,4 +1,4 @@
-//! Regular expressions, compiled, with the text that the user wrote: the engine has it in a syntax of its own.
+//! Compiled regular expressions with the text of the user: the engine compiles a translated syntax.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ struct Shared {
 }
 
 impl Pattern {
-    /// An expression and what it compiles to. Where the whole of a value must match, that is anchored as
+    /// Combines the text of the user with its compiled form. An expression that must match a whole value is anchored as
     /// `\A(?:...)\z`.
     pub fn new(written: Arc<str>, compiled: Arc<Regex>) -> Self {
         Self(Arc::new(Shared { written, compiled }))
     }
 
-    /// What the user wrote.
+    /// The text of the user.
     pub fn written(&self) -> &str {
         &self.0.written
     }
 
-    /// What it compiles to.
+    /// The compiled expression.
     pub fn compiled(&self) -> &Regex {
         &self.0.compiled
     }
 
-    /// Whether it matches.
+    /// Whether the expression matches.
     pub fn is_match(&self, value: &[u8]) -> bool {
         self.0.compiled.is_match(value)
     }
 
-    /// Whether a part of a value matches an expression that has to match the whole of it. Compiles the expression once more.
+    /// Whether an anchored expression would match a part of the value. Compiles it again without anchors.
     pub fn matches_part(&self, value: &[u8]) -> bool {
         let anchored = self.0.compiled.as_str();
         let inner = anchored.strip_prefix(r"\A(?:");
@@ -48,13 +48,13 @@ impl Pattern {
 
 #[cfg(test)]
 impl Pattern {
-    /// One that is the same in both syntaxes, and has to match the whole of a value.
+    /// An expression with the same syntax in both, anchored to the whole value.
     pub(crate) fn whole(written: &str) -> Self {
         let anchored = format!(r"\A(?:{written})\z");
         Self::new(written.into(), Arc::new(Regex::new(&anchored).unwrap()))
     }
 
-    /// One that is the same in both syntaxes, and may match any part of a value.
+    /// An expression with the same syntax in both, which may match any part of a value.
     pub(crate) fn part(written: &str) -> Self {
         Self::new(written.into(), Arc::new(Regex::new(written).unwrap()))
     }

@@ -1,14 +1,14 @@
-//! Where a compiled part came from: resource, file and line.
+//! Origin of a compiled part: resource, file and line.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The resource and the place in a file that a compiled part was made from.
+/// The resource, file and line that a part was compiled from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Provenance {
     /// Kind, namespace and name, as in `VirtualService/default/reviews`.
     pub object: Arc<str>,
-    /// The file as it was named when it was loaded.
+    /// The name of the file when it was loaded.
     pub file: Arc<str>,
     /// One-based line in the file; 0 when the source has no lines.
     pub line: u32,
@@ -24,7 +24,7 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// The resources that had a say in something. They are written down when they are asked for, since there may be very many.
+/// The resources that determine a compiled part. Listed only on demand, since there may be very many.
 #[derive(Clone)]
 pub struct Sources(Arc<dyn Fn() -> Vec<Provenance> + Send + Sync>);
 
@@ -34,7 +34,7 @@ impl Sources {
         Self(Arc::new(list))
     }
 
-    /// All of them.
+    /// All sources.
     pub fn list(&self) -> Vec<Provenance> {
         (self.0)()
     }

@@ -1,7 +1,7 @@
-//! Live state that outlives snapshots, by endpoint identity.
+//! Runtime state that outlives snapshots, by identity of endpoints, clusters and names.
 //!
-//! Requests touch only the atomics behind the `Arc`s that compile() put into the snapshot; the maps here are read
-//! and written by the control thread when configuration changes. Uses nothing above row 0.
+//! Requests use only the atomics behind the `Arc`s that compile() put into the snapshot. The maps here are read and
+//! written by the control thread when the configuration changes. Imports nothing above row 0.
 
 mod affinity_table;
 mod checked;
@@ -40,16 +40,16 @@ pub use permits::{PendingPermit, Permit, RequestPermit, RetryPermit};
 pub use recent::Recent;
 pub use tally::Tally;
 
-/// Where an endpoint accepts connections.
+/// Address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
     /// IP address and port.
     Ip(SocketAddr),
-    /// A DNS name that is one endpoint, whatever addresses it has at the time.
+    /// A DNS name that is a single endpoint, whatever addresses it resolves to.
     Name {
         /// The name.
         name: Arc<str>,
-        /// Port of every address.
+        /// Port, for every address.
         port: u16,
     },
     /// Path of a Unix socket; one that begins with `@` is in the abstract namespace.
@@ -79,7 +79,7 @@ impl fmt::Display for Address {
 /// The key of an endpoint within its scope: an [`Address`] in compact form.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Key {
-    /// Most of them are like this.
+    /// The common case.
     V4(Ipv4Addr, u16),
     Other(Box<Address>),
 }
@@ -93,19 +93,19 @@ impl From<&Address> for Key {
     }
 }
 
-/// What workers share about one endpoint: on a cache line of its own, since every request writes there.
+/// Runtime state of one endpoint, shared by workers: on its own cache line, since every request writes to it.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct EndpointState {
-    /// Number of this endpoint, unique in the process; keys the workers' pools.
+    /// Number of the endpoint, unique in the process; key of the workers' pools.
     pub id: u64,
     requests: AtomicU64,
     active: AtomicU32,
-    /// Whether it may be used.
+    /// Health; determines whether picks use the endpoint.
     pub health: Health,
 }
 
-// there may be a million of them
+// there may be a million endpoints
 #[cfg(all(target_pointer_width = "64", not(feature = "models")))]
 const _: () = assert!(size_of::<EndpointState>() == 64);
 
@@ -129,35 +129,35 @@ impl EndpointState {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// What active health checks came to; nothing before the first, or where none are made.
+    /// The health check results; `None` before the first check and without health checks.
     pub fn checked(&self) -> Option<Arc<Checked>> {
         self.health.checked()
     }
 
-    /// Notes what active health checks came to.
+    /// Stores the health check results.
     pub fn set_checked(&self, checked: Option<Arc<Checked>>) {
         self.health.set_checked(checked);
     }
 
-    /// Counts one request in; [`EndpointState::leave`] counts it out again.
+    /// Counts the start of a request; [`EndpointState::leave`] counts its end.
     pub fn enter(&self) {
         self.active.fetch_add(1, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one request out.
+    /// Counts the end of a request.
     pub fn leave(&self) {
         let before = self.active.fetch_sub(1, Ordering::Relaxed);
         debug_assert!(before > 0, "leave without enter");
     }
 }
 
-/// Addresses that a DNS name resolved to, as of its last successful lookup.
+/// Addresses of a DNS name, as of its last successful lookup.
 #[derive(Debug)]
 pub struct Resolution {
     /// The addresses, sorted.
     pub addresses: Vec<IpAddr>,
-    /// The same ones in the order of the last answer, by which name servers spread their clients.
+    /// The addresses in the order of the last answer, by which name servers distribute their clients.
     latest: ArcSwap<Vec<IpAddr>>,
 }
 
@@ -168,10 +168,10 @@ impl Resolution {
     }
 }
 
-/// Live state by identity, shared by compile() and the control tasks.
+/// Runtime state by identity, shared by compile() and the control tasks.
 #[derive(Debug, Default)]
 pub struct Registry {
-    /// By scope: the name of a cluster, as in `outbound|80||reviews.default.svc.cluster.local`, or of a part of it.
+    /// By scope: the name of a cluster, such as `outbound|80||reviews.default.svc.cluster.local`, or of a part of it.
     endpoints: DashMap<Arc<str>, HashMap<Key, Arc<EndpointState>>>,
     clusters: DashMap<Arc<str>, Arc<ClusterState>>,
     names: DashMap<Arc<str>, Arc<Resolution>>,
@@ -179,13 +179,13 @@ pub struct Registry {
     flips: Arc<Flips>,
     endpoint_ids: AtomicU64,
     cluster_ids: AtomicU32,
-    /// What rotations begin with; 0 lets all begin with their first.
+    /// Seed of the first turns of rotations; 0 to start all rotations with their first member.
     seed: u64,
 }
 
 impl Registry {
-    /// A registry whose rotations over clusters begin anywhere, as the seed has it: proxies that start together do not
-    /// all begin with the same cluster.
+    /// Creates a registry whose rotations over clusters start at positions derived from the seed, so that proxies that
+    /// start together do not all begin with the same cluster.
     pub fn seeded(seed: u64) -> Self {
         Self {
             seed,
@@ -193,7 +193,7 @@ impl Registry {
         }
     }
 
-    /// The turn that a rotation of this name begins with.
+    /// The first turn of the rotation with this name.
     pub fn first_turn(&self, name: &str) -> u32 {
         if self.seed == 0 {
             return 0;
@@ -203,7 +203,7 @@ impl Registry {
         hasher.finish() as u32
     }
 
-    /// The state of an endpoint, made on first use.
+    /// The state of an endpoint, created on first use.
     pub fn endpoint(&self, scope: &Arc<str>, address: &Address) -> Arc<EndpointState> {
         let mut endpoints = self.endpoints.entry(Arc::clone(scope)).or_default();
         let entry = endpoints.entry(address.into());
@@ -215,7 +215,7 @@ impl Registry {
         Arc::clone(state)
     }
 
-    /// The state of a cluster, made on first use.
+    /// The state of a cluster, created on first use.
     pub fn cluster(&self, name: &str) -> Arc<ClusterState> {
         if let Some(state) = self.clusters.get(name) {
             return Arc::clone(&state);
@@ -229,7 +229,7 @@ impl Registry {
         Arc::clone(&state)
     }
 
-    /// What happened to endpoints.
+    /// The journal of endpoint events.
     pub fn journal(&self) -> &Arc<Journal> {
         &self.journal
     }
@@ -239,12 +239,12 @@ impl Registry {
         self.cluster_ids.load(Ordering::Relaxed) as usize
     }
 
-    /// What a DNS name resolved to, or `None` before its first successful lookup.
+    /// Addresses of a DNS name, or `None` before its first successful lookup.
     pub fn resolution(&self, name: &str) -> Option<Arc<Resolution>> {
         self.names.get(name).map(|found| Arc::clone(&found))
     }
 
-    /// Records a lookup's answer; returns whether the set of addresses differs from the one before.
+    /// Stores the answer of a lookup; returns whether the set of addresses has changed.
     pub fn set_resolution(&self, name: &str, answer: Vec<IpAddr>) -> bool {
         let mut addresses = answer.clone();
         addresses.sort_unstable();
@@ -261,8 +261,8 @@ impl Registry {
         true
     }
 
-    /// Forgets endpoints that no snapshot, request or pool holds any more, and where clients of services stayed for
-    /// which that does not matter any more; returns how many endpoints.
+    /// Removes endpoints that no snapshot, request or pool uses, and affinity tables without a user; returns the number
+    /// of removed endpoints.
     pub fn sweep(&self) -> usize {
         self.clusters.iter().for_each(|cluster| cluster.sweep());
         let mut forgotten = 0;

@@ -1,9 +1,9 @@
-//! Matching: hosts, paths, headers and query to a rule; pure decisions.
+//! Request matching: from host, path, headers and query to a rule; pure decisions.
 //!
-//! A virtual host is chosen by [`HostIndex`], a rule by [`Table`]. Rules are ordered: the first one whose conditions
-//! all hold wins, whatever index finds it. [`scan::find`] says the same by trying rule after rule; it is the oracle of
-//! the property tests, and [`explain`] uses the same matchers to say why a rule lost.
-//! Uses nothing of this crate but [`Provenance`]; holds no lock, clock or global.
+//! [`HostIndex`] selects a virtual host, [`Table`] a rule. Rules are ordered: the first one whose conditions all hold
+//! wins, whatever index finds it. [`scan::find`] does the same by checking rule after rule; it is the oracle of the
+//! property tests. [`explain`] uses the same matchers to report why a rule did not match. Imports nothing of this crate
+//! but [`Provenance`]; holds no lock, clock or global.
 
 use std::sync::Arc;
 
@@ -37,26 +37,26 @@ pub use text::TextMatch;
 pub struct RuleIdx(pub u32);
 
 impl RuleIdx {
-    /// The number as an index into a slice that runs along the rules.
+    /// The number as an index into a slice with one element per rule.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// One ordered entry of a virtual host: a name, what must hold, and where it was written.
+/// One ordered entry of a virtual host: a name, conditions, and its origin.
 ///
-/// What the rule does to a request is kept beside the table, under the same [`RuleIdx`].
+/// The actions of the rule are stored next to the table, under the same [`RuleIdx`].
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Name for logs and explanations; empty when the resource gives none.
+    /// Name for logs and explanations; empty if the resource has none.
     pub name: Arc<str>,
-    /// What must hold for the rule to win.
+    /// Conditions of the rule.
     pub conditions: Conditions,
-    /// The match block or rule that this was made from.
+    /// The match block or rule that this was compiled from.
     pub provenance: Provenance,
 }
 
-/// Everything that one match block asks of a request; all parts must hold. The default holds for every request.
+/// All conditions of one match block; each must hold. The default matches every request.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     /// Condition on the path.
@@ -73,7 +73,7 @@ pub struct Conditions {
     pub without_headers: Box<[HeaderMatch]>,
     /// Query parameter conditions; all must hold.
     pub query: Box<[QueryMatch]>,
-    /// What a policy asks on top of what its rule asks; must hold, too.
+    /// Additional conditions of a traffic policy; all must hold.
     pub of_policy: Option<Box<Conditions>>,
 }
 
@@ -83,7 +83,7 @@ impl Conditions {
         self.uri.matches(head.path.as_bytes()) && self.matches_beyond_uri(head)
     }
 
-    /// Whether everything but `uri` holds for `head`.
+    /// Whether all conditions except `uri` hold for `head`.
     pub fn matches_beyond_uri(&self, head: &RequestHead<'_>) -> bool {
         // every field is named, so that a new condition is not forgotten
         let Self {
@@ -120,7 +120,7 @@ impl Conditions {
                 .is_some_and(|more| more.reads_added())
     }
 
-    /// The same, asking for what a policy asks, too.
+    /// Adds the conditions of a traffic policy.
     pub fn and(mut self, of_policy: Conditions) -> Self {
         let all = match self.of_policy.take() {
             Some(before) => before.and(of_policy),
@@ -130,7 +130,7 @@ impl Conditions {
         self
     }
 
-    /// Whether nothing but `uri` is asked for.
+    /// Whether there is no condition except `uri`.
     pub fn only_uri(&self) -> bool {
         self.of_policy.is_none() && self.rule_asks_only_uri()
     }
@@ -154,12 +154,14 @@ impl Conditions {
             && query.is_empty()
     }
 
-    /// Whether this is a catch-all: rules behind it are never reached; see [`UriMatch::is_catch_all`].
+    /// Whether the conditions match every request, so that later rules are never reached; see
+    /// [`UriMatch::is_catch_all`].
     pub fn is_catch_all(&self) -> bool {
         self.only_uri() && self.uri.is_catch_all()
     }
 
-    /// Whether this goes last when several resources are merged: a catch-all, for whichever of its requests.
+    /// Whether the rule goes last when several resources are merged: a catch-all, apart from the conditions of a
+    /// policy.
     pub fn goes_last(&self) -> bool {
         self.rule_asks_only_uri() && self.uri.is_catch_all()
     }

@@ -1,9 +1,8 @@
-//! What requests read: the compiled configuration, immutable and swapped as a whole.
+//! The snapshot: the compiled configuration that requests read, immutable and replaced as a whole.
 //!
-//! A request keeps the rules of the snapshot that it began with; everything that it decides by is reachable without a lock.
-//! Gathers the compiled types of `route`, `filter` and `cluster`. Virtual hosts and clusters are shared with
-//! the snapshot before where nothing of them changed; routes name clusters by number, so that a change of endpoints
-//! leaves every route table as it is.
+//! A request keeps the rules of the snapshot that it began with, and reads all of its data without a lock. Contains the
+//! compiled types of `route`, `filter` and `cluster`. Unchanged virtual hosts and clusters are shared with the previous
+//! snapshot; routes refer to clusters by number, so that a change of endpoints leaves every route table as it is.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,21 +33,21 @@ use crate::cluster::Cluster;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, Moment};
 
-/// How soon the addresses of a DNS name are looked up again whose lifetime is short.
+/// Minimum interval between lookups of a DNS name with a short TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Renewal {
-    /// When it is over.
+    /// Look up again when the TTL ends.
     AtOnce,
-    /// Not so soon: only gateways of other clusters have the name.
+    /// Look up less often: the name only belongs to gateways of remote clusters.
     Unhurried,
 }
 
-/// What a listener takes; its identity across snapshots.
+/// Identity of a listener across snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerKey {
-    /// Where, as configured. Of a listener for captured connections: what the client dialed.
+    /// Configured address; for a listener of captured connections, the address that the client dialed.
     pub address: ListenAddress,
-    /// How connections get there.
+    /// Source of the connections.
     pub intake: Intake,
 }
 
@@ -76,7 +75,7 @@ impl ListenerKey {
         }
     }
 
-    /// Whether a socket is open for it.
+    /// Whether the listener has its own socket.
     pub fn has_socket(&self) -> bool {
         matches!(self.intake, Intake::Socket | Intake::TransparentSocket)
     }
@@ -91,7 +90,7 @@ impl fmt::Display for ListenerKey {
     }
 }
 
-/// Where a listener accepts.
+/// Address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListenAddress {
     /// Bind address and port.
@@ -101,7 +100,7 @@ pub enum ListenAddress {
 }
 
 impl ListenAddress {
-    /// The port; 0 for a Unix socket, as Gateways write it.
+    /// Port; 0 for a Unix socket, as Gateways write it.
     pub fn port(&self) -> u16 {
         match self {
             Self::Ip(address) => address.port(),
@@ -109,7 +108,7 @@ impl ListenAddress {
         }
     }
 
-    /// The IP address; none for a Unix socket.
+    /// IP address and port; `None` for a Unix socket.
     pub fn ip(&self) -> Option<SocketAddr> {
         match self {
             Self::Ip(address) => Some(*address),
@@ -117,14 +116,13 @@ impl ListenAddress {
         }
     }
 
-    /// What represents our address on a connection: a Unix socket has none, and is on this machine.
+    /// Local address to report for a connection; the loopback address for a Unix socket.
     pub fn ip_or_loopback(&self) -> SocketAddr {
         self.ip().unwrap_or(UNIX_PEER)
     }
 }
 
-/// The address that represents both ends of a connection on a Unix socket, where one is needed: the peer is on this
-/// machine.
+/// Address that represents both ends of a connection on a Unix socket where an IP address is needed.
 pub const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 impl fmt::Display for ListenAddress {
@@ -136,50 +134,51 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// One accepting address with everything that its connections and requests are routed by.
+/// One listening address with the configuration of its connections and requests.
 #[derive(Debug)]
 pub struct Listener {
-    /// Address to bind.
+    /// Key of the listener, with the address to bind.
     pub key: Arc<ListenerKey>,
-    /// Whose traffic it takes.
+    /// Direction of its traffic.
     pub direction: Direction,
-    /// The Gateway servers that this listener was made from, oldest first; of a sidecar, the Sidecar if there is one.
+    /// The Gateway servers that the listener was compiled from, oldest first; at a sidecar, the Sidecar if there is
+    /// one.
     pub provenance: Vec<Provenance>,
-    /// Protocols of these servers as Gateway spells them, each once.
+    /// Protocols of these servers as spelled in the Gateway, without duplicates.
     pub protocols: Vec<&'static str>,
     /// Whether connections begin with a PROXY header.
     pub proxy_protocol: ProxyHeader,
-    /// Servers that wanted this address and did not get it.
+    /// Servers for this address that are not used.
     pub skipped: Vec<Skipped>,
-    /// What its connections are.
+    /// Handling of its connections.
     pub service: Service,
 }
 
-/// Whether the connections of a listener begin with the header of the PROXY protocol.
+/// Handling of PROXY protocol headers on a listener.
 ///
 /// Source: annotation `strait.io/proxy-protocol` of the oldest Gateway of the address that has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyHeader {
-    /// It is taken if it is there.
+    /// Reads the header if there is one.
     Accept,
-    /// It is not looked for.
+    /// Does not look for a header.
     #[default]
     Off,
-    /// A connection without it is closed.
+    /// Closes connections without a header.
     Require,
 }
 
-/// A server that is not used.
+/// A Gateway server that is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// The server.
     pub provenance: Provenance,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 
 impl Listener {
-    /// The virtual hosts that serve the requests of a connection, if it is one that carries requests.
+    /// The virtual hosts for the requests of a connection; `None` if the connection does not carry HTTP.
     pub fn http(&self, security: Security<'_>) -> Option<&Arc<HttpHosts>> {
         match (&self.service, security) {
             (Service::Http(hosts), Security::Plain) => Some(hosts),
@@ -195,7 +194,7 @@ impl Listener {
         }
     }
 
-    /// The tables of virtual hosts: one in plain text, one for each server with TLS that ends here.
+    /// All virtual host tables: one for plain text, and one for each server that terminates TLS.
     pub fn all_http(&self) -> impl Iterator<Item = &Arc<HttpHosts>> {
         let (plain, chains) = match &self.service {
             Service::Http(hosts) => (Some(hosts), &[][..]),
@@ -217,53 +216,53 @@ impl Listener {
 /// A compiled configuration.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Number of this snapshot; rises by one with every snapshot that is put into effect.
+    /// Number of this snapshot; increases by one with every snapshot that takes effect.
     pub generation: u64,
     /// Listeners by address. Few; looked up once per request.
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
-    /// Clusters by [`ClusterId`]; `None` where the number is not in use by this snapshot.
+    /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
-    /// Numbers that routes name and under which there is no cluster.
+    /// Numbers that routes refer to and that have no cluster.
     pub missing: BTreeMap<ClusterId, Missing>,
     /// DNS names whose addresses are endpoints of this snapshot.
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
-    /// Listeners that went away recently: connections that they accepted are served to their end.
+    /// Listeners that were removed recently: their open connections are served to the end.
     pub retired: Retired,
 }
 
-/// The part of a destination that no resource describes.
+/// The part of a destination that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The service.
     Cluster,
     /// The port of a known service.
     Port,
-    /// The subset of a known service, with what is hashed of requests for the service.
+    /// The subset of a known service, with the hash key of the service.
     Subset(Option<HashKey>),
 }
 
-/// Listeners that accept no more, with the clusters that no listener in effect names. They are no part of what the
-/// resources describe, so that nothing is compiled from them.
+/// Listeners that were removed, with the clusters that only they use. They are not part of the configuration, so that
+/// nothing is compiled from them.
 #[derive(Debug, Default)]
 pub struct Retired {
-    /// Each as it was last, and when it went away.
+    /// The last version of each listener, and the time of its removal.
     listeners: BTreeMap<ListenerKey, (Arc<Listener>, Moment)>,
     clusters: BTreeMap<ClusterId, Arc<Cluster>>,
 }
 
 impl Snapshot {
-    /// The cluster with this number, if this snapshot has it; also one that only listeners lead to that went away.
+    /// The cluster with this number, including clusters that only removed listeners use.
     pub fn cluster(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
         let current = self.current_cluster(id);
         current.or_else(|| self.retired.clusters.get(&id))
     }
 
-    /// The cluster with this number, as the resources in effect describe it.
+    /// The cluster with this number in the current configuration.
     pub fn current_cluster(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
         self.clusters.get(id.0 as usize)?.as_ref()
     }
 
-    /// The part that is hashed of requests for a destination with this number. Without such a subset, it is as for the service.
+    /// The part of a request that is hashed for a destination. A missing subset has the hash key of its service.
     pub fn hash_key(&self, id: ClusterId) -> Option<&HashKey> {
         match (self.cluster(id), self.missing.get(&id)) {
             (Some(cluster), _) => cluster.hash_key(),
@@ -272,27 +271,26 @@ impl Snapshot {
         }
     }
 
-    /// Whether there is no cluster with this number because its service does not have the port.
+    /// Whether the cluster is missing because its service does not have the port.
     pub fn lacks_port(&self, id: ClusterId) -> bool {
         self.missing.get(&id) == Some(&Missing::Port)
     }
 
-    /// The listener that a connection to `local`, accepted on `key`, belongs to now: where that one is gone, the one
-    /// that would accept it today. A Gateway that goes from all addresses to one, or back, disturbs no client that is
-    /// connected.
+    /// The listener for the requests of a connection to `local` that was accepted on `key`. If that listener is gone,
+    /// the one that would accept the connection today: a Gateway that changes from all addresses to one, or back,
+    /// disturbs no connected client.
     pub fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
         let here = self.listeners.get(key);
         here.or_else(|| self.successor(key, local))
             .or_else(|| Some(&self.retired.listeners.get(key)?.0))
     }
 
-    /// The listeners that a socket is open for.
+    /// The listeners that have their own socket.
     pub fn sockets(&self) -> impl Iterator<Item = &ListenerKey> {
         self.listeners.keys().filter(|key| key.has_socket())
     }
 
-    /// The listener for captured connections to `dialed`: that of the address and port, else that of the port, else that
-    /// of everything.
+    /// The listener for captured connections to `dialed`: by address and port, else by port, else the catch-all.
     pub fn captured(&self, intake: Intake, dialed: SocketAddr) -> Option<&Arc<Listener>> {
         let dialed = SocketAddr::new(dialed.ip().to_canonical(), dialed.port());
         let all = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -304,14 +302,14 @@ impl Snapshot {
         keys.find_map(|key| self.listeners.get(&key))
     }
 
-    /// The listener for requests to the HTTP proxy of a sidecar that name this port: that of the port, else that of everything.
+    /// The listener for requests to the HTTP proxy of a sidecar that name this port; else the catch-all.
     pub fn proxied(&self, port: u16) -> Option<&Arc<Listener>> {
         let named = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
         self.captured(Intake::HttpProxy, named)
     }
 
-    /// Keeps what the snapshot before had and this one does not, for connections that are open: each listener for this
-    /// long from when it went away. A cluster that a listener in effect names is what resources say now, or missing.
+    /// Keeps removed listeners of the previous snapshot for open connections, each for `time` from its removal, with
+    /// their clusters. Clusters that the current configuration has, or reports as missing, are not kept.
     pub fn retire(&mut self, previous: &Snapshot, now: Moment, time: Duration) {
         let gone = previous.listeners.iter();
         let gone = gone.map(|(key, listener)| (key, listener, now));
@@ -345,7 +343,7 @@ impl Snapshot {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         ];
-        // what a PROXY header says of our address need not be one of ours
+        // the local address of a PROXY header need not be an address of the proxy
         let own = (local.port() == port).then_some(local.ip());
         let addresses = own.into_iter().chain(all);
         let mut successors = addresses.map(|ip| ListenerKey::from(SocketAddr::new(ip, port)));
@@ -353,5 +351,5 @@ impl Snapshot {
     }
 }
 
-/// The one place that a snapshot is published to; workers read it through `arc_swap::Cache`.
+/// The place where snapshots are published; workers read it through `arc_swap::Cache`.
 pub type SnapshotSlot = Arc<ArcSwap<Snapshot>>;

@@ -1,7 +1,7 @@
 //! Metrics cells, response flags, access log and process log.
 //!
-//! A request writes cells of its own worker and hands a line to the access log; it takes no lock, looks no label up and
-//! never waits. Everything that adds up, formats or writes runs on the control thread or on the log's own thread.
+//! A request writes cells of its own worker and hands a line to the access log; it takes no lock, looks up no label and
+//! never waits. The control thread or the log's own thread adds up, formats and writes.
 
 mod access_log;
 mod cells;
@@ -47,24 +47,24 @@ pub use routes::RouteStats;
 pub use stats_registry::{RETENTION, StatsRegistry};
 pub use tcp::{TcpStats, TcpTotals};
 
-/// Everything that is counted in this process, shared by workers and control.
+/// All metrics of the process, shared by workers and the control thread.
 #[derive(Debug)]
 pub struct Telemetry {
     /// Counters and gauges of workers.
     pub counters: WorkerCounters,
-    /// Statistics with labels made from configuration.
+    /// Metrics whose labels come from configuration.
     pub stats: StatsRegistry,
-    /// What the control thread reports about reloads and resources.
+    /// Reloads and resources, as reported by the control thread.
     pub control: ControlStats,
-    /// Connections in plain text to a workload that takes the mesh's TLS as well.
+    /// Plain-text connections to workloads that also accept mutual TLS of the mesh.
     pub plaintext: PlaintextStats,
-    /// How far sources are in effect.
+    /// Applied state of configuration sources.
     pub propagation: PropagationStats,
     workers: usize,
 }
 
 impl Telemetry {
-    /// Zeroed cells for this many workers.
+    /// Creates zeroed cells for this number of workers.
     pub fn new(workers: usize, build: BuildInfo) -> Arc<Self> {
         Arc::new(Self {
             counters: WorkerCounters::new(workers),
@@ -76,7 +76,7 @@ impl Telemetry {
         })
     }
 
-    /// How many workers have cells of their own.
+    /// Number of workers.
     pub fn workers(&self) -> usize {
         self.workers
     }

@@ -1,4 +1,4 @@
-//! How balancers name endpoints.
+//! Endpoint numbers.
 
 /// Number of an endpoint within its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

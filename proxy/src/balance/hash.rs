@@ -1,44 +1,44 @@
-//! The hash that all proxies share, and the names that it is taken of.
+//! The hash function that all proxies share, and the endpoint names that it is applied to.
 //!
-//! xxHash64 is what Envoy uses for keys and hosts alike; with it, and with the same seeds, proxies of both kinds pick the
-//! same endpoint for the same key.
+//! Envoy uses xxHash64 for keys and hosts as well; with the same seeds, both proxies pick the same endpoint for the
+//! same key.
 
 use twox_hash::XxHash64;
 
-/// xxHash64 of some bytes, seed 0.
+/// xxHash64 of `bytes` with seed 0.
 #[inline]
 pub fn xx_hash(bytes: &[u8]) -> u64 {
     XxHash64::oneshot(0, bytes)
 }
 
-/// xxHash64 of some bytes with a seed.
+/// xxHash64 of `bytes` with a seed.
 #[inline]
 pub fn xx_hash_seeded(seed: u64, bytes: &[u8]) -> u64 {
     XxHash64::oneshot(seed, bytes)
 }
 
-/// Joins the hash of one more key to those before it.
+/// Combines the hash of one more key with those before it.
 #[inline]
 pub fn combine(before: Option<u64>, hash: u64) -> u64 {
     before.map_or(hash, |before| before.rotate_left(1) ^ hash)
 }
 
-/// An endpoint as a hash balancer sees it.
+/// An endpoint of a hash balancer.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
-    /// Its address as text: `ip:port`, `[ip]:port`, or a path.
+    /// Address as text: `ip:port`, `[ip]:port`, or a path.
     pub key: &'a str,
-    /// Its share of the keys, relative to the others'; above 0.
+    /// Relative share of the keys; above 0.
     pub weight: f64,
 }
 
-/// Weights that sum to 1, in the order of the hosts. Divided as Envoy divides, so that rounding is the same.
+/// Weights that sum to 1, in the order of the hosts. Uses Envoy's division, so that rounding is the same.
 pub(super) fn normalize(hosts: &[Host<'_>]) -> Vec<f64> {
     let sum: f64 = hosts.iter().map(|host| host.weight).sum();
     hosts.iter().map(|host| host.weight / sum).collect()
 }
 
-/// Three hosts by these weights, numbered from 1; those of the test vectors.
+/// Three hosts with these weights, numbered from 1, as in the test vectors.
 #[cfg(test)]
 pub(super) fn three_hosts(weights: [u32; 3]) -> Vec<(super::EndpointIdx, Host<'static>)> {
     const KEYS: [&str; 3] = ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"];

@@ -1,4 +1,4 @@
-//! What of a request is hashed, so that requests with the same find the same endpoint.
+//! Hash keys: the part of a request whose hash selects the endpoint.
 //!
 //! Source: DestinationRule `trafficPolicy.loadBalancer.consistentHash`.
 
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::hash::{combine, xx_hash, xx_hash_seeded};
 
-/// What is hashed.
+/// The part of a request that is hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HashKey {
     /// `:authority` or `host`.
@@ -34,37 +34,37 @@ pub enum HashKey {
     Query(Arc<str>),
 }
 
-/// A cookie that is hashed.
+/// A cookie whose value is hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CookieKey {
-    /// Its name.
+    /// Name of the cookie.
     pub name: Arc<str>,
-    /// Where it is valid; nothing is said when there is none.
+    /// `Path` attribute; `None` to omit it.
     pub path: Option<Arc<str>>,
-    /// How long it lives: zero for as long as the browser runs. `None` if it is never issued by us.
+    /// Lifetime; zero for a session cookie. `None` if the proxy never issues the cookie.
     pub ttl: Option<Duration>,
-    /// Further attributes, a value or none each.
+    /// Additional attributes as name and value; the value may be empty.
     pub attributes: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// What keys are taken of.
+/// The parts of a request that keys read.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Headers of the request.
     pub headers: &'a HeaderMap,
-    /// Its authority.
+    /// Authority.
     pub authority: &'a [u8],
-    /// Its method.
+    /// Method.
     pub method: &'a str,
-    /// Its path and query.
+    /// Path and query.
     pub path: &'a str,
-    /// Its scheme.
+    /// Scheme.
     pub scheme: &'a str,
-    /// The client, as far as it can be believed.
+    /// Address of the client, as far as it can be trusted.
     pub client: IpAddr,
 }
 
-/// The hash of all keys together, in their order; `None` when the request has none of them.
+/// The combined hash of all keys in order; `None` if the request has none of them.
 pub fn combined<'a>(
     keys: impl IntoIterator<Item = &'a HashKey>,
     source: &Source<'_>,
@@ -89,7 +89,7 @@ impl fmt::Display for HashKey {
 }
 
 impl HashKey {
-    /// The key of a header name as `httpHeaderName` has it, in lower case; `None` for a name that no request has.
+    /// The key for `httpHeaderName`, which must be in lower case; `None` for an invalid header name.
     pub fn of_header(name: &str) -> Option<Self> {
         Some(match name {
             ":authority" | "host" => Self::Authority,
@@ -100,12 +100,12 @@ impl HashKey {
         })
     }
 
-    /// Whether it is taken of the head of a request.
+    /// Whether the key is part of the request's head.
     pub fn is_of_head(&self) -> bool {
         !matches!(self, Self::SourceIp)
     }
 
-    /// The hash of the key; `None` when the request does not have it.
+    /// The hash of the key; `None` if the request does not have it.
     pub fn hash(&self, source: &Source<'_>) -> Option<u64> {
         match self {
             HashKey::Authority => Some(xx_hash(source.authority)),
@@ -127,7 +127,7 @@ impl HashKey {
     }
 }
 
-/// Several lines count together, whatever their order.
+/// The hash of a header. Several lines are hashed together, in sorted order.
 fn of_header(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
@@ -147,7 +147,7 @@ fn of_header(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     )
 }
 
-/// The hash of a client's address.
+/// The hash of a client's address as text.
 pub fn of_address(address: IpAddr) -> u64 {
     // the longest IPv6 address has 45 characters
     let mut text = Cursor::new([0_u8; 48]);
@@ -157,7 +157,7 @@ pub fn of_address(address: IpAddr) -> u64 {
     xx_hash(&text.get_ref()[..length])
 }
 
-/// The hash of a client within this process: of the bytes of its address.
+/// The hash of a client's address as bytes, for use within this process.
 pub fn client_hash(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(address) => xx_hash(&address.octets()),
@@ -165,7 +165,7 @@ pub fn client_hash(address: IpAddr) -> u64 {
     }
 }
 
-/// The value of a cookie that is not empty, without quotes around it.
+/// The value of a cookie without quotes; `None` if it is empty.
 fn cookie_value<'a>(headers: &'a HeaderMap, name: &[u8]) -> Option<&'a [u8]> {
     let lines = headers.get_all(COOKIE).iter();
     let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
@@ -178,11 +178,11 @@ fn cookie_value<'a>(headers: &'a HeaderMap, name: &[u8]) -> Option<&'a [u8]> {
         [b'"', inner @ .., b'"'] => inner,
         _ => value,
     });
-    // the first one counts, though it be empty
+    // only the first cookie of this name counts, even if its value is empty
     unquoted.take(1).find(|value| !value.is_empty())
 }
 
-/// The first value of a parameter, as it was written.
+/// The first value of a query parameter, not decoded.
 fn query_value<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     query.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -191,8 +191,8 @@ fn query_value<'a>(query: &'a str, name: &str) -> Option<&'a str> {
 }
 
 impl CookieKey {
-    /// The value that is issued to a client that has none: made of both ends of its connection, so that requests that
-    /// are in progress at the same time get the same.
+    /// The cookie value for a client without one, derived from both addresses of its connection, so that concurrent
+    /// requests get the same value.
     pub fn new_value(client: &str, local: &str) -> String {
         let mut ends = Vec::with_capacity(client.len() + local.len());
         ends.extend_from_slice(client.as_bytes());
@@ -200,7 +200,7 @@ impl CookieKey {
         format!("{:016x}", xx_hash(&ends))
     }
 
-    /// The line of `set-cookie` that issues a value.
+    /// The `set-cookie` line that issues a value.
     pub fn set_cookie(&self, value: &str) -> String {
         let mut line = format!("{}=\"{value}\"", self.name);
         if let Some(ttl) = self.ttl.filter(|ttl| !ttl.is_zero()) {

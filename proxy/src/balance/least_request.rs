@@ -1,12 +1,12 @@
-//! LEAST_REQUEST: two random choices, the less busy one wins.
+//! LEAST_REQUEST: of two random endpoints, the less busy one.
 
 use rand::Rng;
 
 use super::{EndpointIdx, Weights};
 use crate::registry::EndpointState;
 
-/// Draws two endpoints in proportion to their weights (with replacement) and takes the one with fewer active
-/// requests per weight; the first on a tie. With no traffic in flight shares are those of the weights.
+/// Draws two endpoints in proportion to their weights (with replacement) and picks the one with fewer active requests
+/// per weight; the first on a tie. Without traffic, shares are proportional to weights.
 #[derive(Debug)]
 pub struct LeastRequest {
     draw: Weights,
@@ -26,7 +26,7 @@ impl LeastRequest {
         Self { draw, weights }
     }
 
-    /// Picks one endpoint by the active requests that `state` tells.
+    /// Picks one endpoint by its number of active requests, read through `state`.
     #[inline]
     pub fn pick<'a>(
         &self,

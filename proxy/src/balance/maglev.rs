@@ -1,28 +1,26 @@
-//! Maglev: a table of prime size in which every host has its share of slots; a key goes to the slot of its hash.
+//! Maglev: a table of prime size in which every host has its share of slots; a key belongs to the slot of its hash.
 //!
-//! The table is Envoy's slot for slot. A host that must not be used is passed over by hashing once more, so that its keys
-//! move and no others do.
+//! The table is the same as Envoy's. A pick skips an unusable host by hashing again, so that only its keys move.
 
 use std::collections::BTreeMap;
 
 use super::EndpointIdx;
 use super::hash::{Host, normalize, xx_hash, xx_hash_seeded};
 
-/// Times that a hash is changed, at most, for a host that may be used.
+/// Maximum number of times that a hash is changed to find a usable host.
 const STEPS_MAX: u32 = 64;
 
-/// A table, of which each slot takes as many bits as the number of hosts needs.
+/// A Maglev table with bit-packed slots.
 #[derive(Debug)]
 pub struct Maglev {
     slots: Packed,
-    /// Hosts by the numbers that slots hold.
+    /// Hosts by their numbers in the slots.
     hosts: Box<[u32]>,
     size: u64,
 }
 
 impl Maglev {
-    /// Makes a table of `size` slots, a prime of at least 3, for hosts with the numbers that they are listed under; `None`
-    /// for no hosts.
+    /// Builds a table of `size` slots, a prime of at least 3, for hosts with their numbers; `None` for no hosts.
     pub fn build(hosts: &[(EndpointIdx, Host<'_>)], size: u64) -> Option<Self> {
         let mut sorted = hosts.to_vec();
         sorted.sort_by(|(_, a), (_, b)| a.key.cmp(b.key));
@@ -59,22 +57,22 @@ impl Maglev {
         })
     }
 
-    /// Slots of the table.
+    /// Number of slots.
     pub fn len(&self) -> usize {
         self.size as usize
     }
 
-    /// Whether it has no slots, which it never has.
+    /// Always false: tables of no hosts are not built.
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// Bytes that it takes.
+    /// Memory size in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.slots.words) + size_of_val(&*self.hosts)
     }
 
-    /// Share of the keys that each host has.
+    /// Share of the keys of each host.
     pub fn shares(&self) -> BTreeMap<EndpointIdx, f64> {
         let mut shares = BTreeMap::new();
         for slot in 0..self.size {
@@ -89,8 +87,8 @@ impl Maglev {
         EndpointIdx(self.hosts[number as usize])
     }
 
-    /// The host of a hash, skipping unavailable hosts; `attempt` is how many times the request was tried
-    /// before. `None` if none was found.
+    /// The host of a hash, skipping unavailable hosts. `attempt` is the number of earlier attempts. `None` if the
+    /// search limit is reached.
     #[inline]
     pub fn pick(
         &self,
@@ -112,9 +110,9 @@ impl Maglev {
 
 const FREE: u32 = u32::MAX;
 
-/// A host on its way through its permutation of the slots.
+/// Position of a host in its permutation of the slots.
 struct Permutation {
-    /// The slot that it would take next, taken or not.
+    /// The next slot of the permutation, taken or not.
     slot: u64,
     skip: u64,
     target: f64,
@@ -129,7 +127,7 @@ impl Permutation {
         }
     }
 
-    /// The next slot of the permutation that is free; there must be one.
+    /// Takes the next free slot of the permutation; there must be one.
     fn take(&mut self, slots: &[u32], size: u64) -> usize {
         loop {
             let slot = self.slot as usize;
@@ -144,7 +142,7 @@ impl Permutation {
     }
 }
 
-/// Small numbers side by side.
+/// Small numbers, bit-packed.
 #[derive(Debug)]
 struct Packed {
     words: Box<[u64]>,
@@ -152,10 +150,10 @@ struct Packed {
 }
 
 impl Packed {
-    /// Numbers below `limit`.
+    /// Packs numbers below `limit`.
     fn of(numbers: &[u32], limit: usize) -> Self {
         let bits = limit.next_power_of_two().trailing_zeros().max(1);
-        // one word more, so that any number can be read from two
+        // one more word, so that any number can be read from two words
         let mut words = vec![0_u64; numbers.len() * bits as usize / 64 + 2];
         for (index, number) in numbers.iter().enumerate() {
             let bit = index * bits as usize;

@@ -1,4 +1,4 @@
-//! RANDOM: any endpoint, in proportion to its weight.
+//! RANDOM: a random endpoint, in proportion to weight.
 
 use rand::Rng;
 

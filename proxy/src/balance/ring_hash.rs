@@ -1,35 +1,33 @@
-//! Ring hash (Ketama): every host stands on a circle many times; a key goes to the next host clockwise.
+//! Ring hash (Ketama): every host has many entries on a circle; a key belongs to the next entry clockwise.
 //!
-//! The ring is Envoy's entry for entry. A host that must not be used is passed over to the next entry, so that its keys
-//! move and no others do.
+//! Entries are the same as Envoy's. A pick skips the entries of an unusable host, so that only its keys move.
 
 use std::collections::BTreeMap;
 
 use super::EndpointIdx;
 use super::hash::{Host, normalize, xx_hash};
 
-/// Most entries of a ring, as in Envoy.
+/// Maximum number of entries of a ring, as in Envoy.
 pub const RING_SIZE_MAX: u64 = 8_388_608;
 
-/// Entries that are passed over, at most, for a host that may be used.
+/// Maximum number of entries that are searched for a usable host.
 const STEPS_MAX: usize = 512;
 
-/// A ring.
+/// A hash ring.
 #[derive(Debug)]
 pub struct RingHash {
     /// Hashes of the entries, ascending.
     hashes: Box<[u64]>,
-    /// Hosts of the entries.
+    /// The host of each entry.
     hosts: Box<[u32]>,
-    /// For each value of a hash's first bits, the first entry that is not below it.
+    /// The first entry that is not below each prefix of a hash.
     starts: Box<[u32]>,
-    /// How far a hash is shifted to give its first bits.
+    /// Number of bits by which a hash is shifted to get its prefix.
     shift: u32,
 }
 
 impl RingHash {
-    /// Makes a ring of at least `size_min` entries, for hosts with the numbers that they are listed under; `None` for no
-    /// hosts.
+    /// Builds a ring of at least `size_min` entries for hosts with their numbers; `None` for no hosts.
     pub fn build(hosts: &[(EndpointIdx, Host<'_>)], size_min: u64) -> Option<Self> {
         let plain: Vec<Host<'_>> = hosts.iter().map(|(_, host)| *host).collect();
         let weights = normalize(&plain);
@@ -53,7 +51,7 @@ impl RingHash {
                 current += 1.0;
             }
         }
-        // stable: of equal hashes, which only a test could make, the first host's comes first
+        // stable: of equal hashes, which only a test could produce, the first host's comes first
         entries.sort_by_key(|(hash, _)| *hash);
         Some(Self::of(&entries))
     }
@@ -77,35 +75,35 @@ impl RingHash {
         }
     }
 
-    /// Entries of the ring.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.hosts.len()
     }
 
-    /// Whether it has no entries, which it never has.
+    /// Always false: rings of no hosts are not built.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
     }
 
-    /// Bytes that it takes.
+    /// Memory size in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.hashes) + size_of_val(&*self.hosts) + size_of_val(&*self.starts)
     }
 
-    /// Share of the keys that each host has.
+    /// Share of the keys of each host.
     pub fn shares(&self) -> BTreeMap<EndpointIdx, f64> {
         let mut shares = BTreeMap::new();
         let last = self.hashes.last().copied().unwrap_or_default();
         let before = std::iter::once(&last).chain(&*self.hashes);
         for ((hash, before), host) in self.hashes.iter().zip(before).zip(&*self.hosts) {
-            // of one entry only, the way around is the whole circle
+            // a single entry covers the whole circle
             let arc = hash.wrapping_sub(*before).wrapping_sub(1) as f64 + 1.0;
             *shares.entry(EndpointIdx(*host)).or_insert(0.0) += arc / 2.0_f64.powi(64);
         }
         shares
     }
 
-    /// The first entry that is not below the hash, or the first of all.
+    /// The first entry that is not below the hash, or else the first entry of the ring.
     #[inline]
     fn entry(&self, hash: u64) -> usize {
         let mut entry = self.starts[(hash >> self.shift) as usize] as usize;
@@ -115,8 +113,8 @@ impl RingHash {
         if entry == self.hashes.len() { 0 } else { entry }
     }
 
-    /// The host of a hash, skipping unavailable hosts; `attempt` is how many times the request was tried
-    /// before. `None` if none was found near.
+    /// The host of a hash, skipping unavailable hosts. `attempt` is the number of earlier attempts. `None` if the
+    /// search limit is reached.
     #[inline]
     pub fn pick(
         &self,
@@ -139,7 +137,7 @@ impl RingHash {
     }
 }
 
-/// How many entries hosts of all weights together get, if the lightest has this part of all weights.
+/// Number of entries in total, given the lightest host's part of all weights.
 pub(super) fn scale(lightest: f64, size_min: u64) -> f64 {
     let size_min = size_min.clamp(1, RING_SIZE_MAX) as f64;
     ((lightest * size_min).ceil() / lightest).min(RING_SIZE_MAX as f64)
@@ -216,7 +214,7 @@ mod tests {
         assert_eq!(ring.pick(hash, 0, |host| host.0 != 2), Some(EndpointIdx(3)));
         assert_eq!(ring.pick(hash, 2, |_| true), Some(EndpointIdx(1)));
         assert_eq!(ring.pick(hash, 0, |_| false), None);
-        // behind the last entry, which host 1 has, comes the first
+        // the first entry follows the last one, which belongs to host 1
         let last = ring.hashes[5];
         assert_eq!(ring.pick(last, 0, |host| host.0 == 2), Some(EndpointIdx(2)));
         assert_eq!(ring.pick(last, 0, |host| host.0 == 3), Some(EndpointIdx(3)));

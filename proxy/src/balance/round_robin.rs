@@ -1,13 +1,13 @@
-//! ROUND_ROBIN: in turn, weighted smoothly.
+//! ROUND_ROBIN: smoothly weighted rotation.
 
 use super::EndpointIdx;
 use crate::registry::Cursor;
 
-/// Longest schedule that is written out. Weights whose reduced sum is larger are scaled down to fit; the error in
-/// an endpoint's share is then below one part in this many.
+/// Maximum length of a schedule. Weights with a larger reduced sum are scaled down to fit; the error of an endpoint's
+/// share is then below one part in this many.
 pub const SCHEDULE_LEN_MAX: usize = 16_384;
 
-/// Gives endpoints in turn. All workers share one cursor, so the rotation is exact over the process.
+/// Picks endpoints in rotation. All workers share one cursor, so that the rotation is exact across the process.
 #[derive(Debug)]
 pub enum RoundRobin {
     /// Equal weights; the number of endpoints.
@@ -41,7 +41,7 @@ impl RoundRobin {
         }
     }
 
-    /// Picks the endpoint whose turn it is.
+    /// Picks the next endpoint of the rotation.
     #[inline]
     pub fn pick(&self, cursor: &Cursor) -> EndpointIdx {
         let turn = cursor.next();
@@ -77,8 +77,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Earliest deadline first: endpoint `i` is due for its `n`-th turn at `(2n + 1) / (2 * weight)`, which spreads its
-/// turns evenly over the cycle.
+/// Schedules by earliest deadline: endpoint `i` is due for its `n`-th turn at `(2n + 1) / (2 * weight)`, which spreads
+/// its turns evenly over the cycle.
 fn smooth_schedule(weights: &[u64]) -> Box<[u32]> {
     let mut turns: Vec<(f64, u32)> = Vec::with_capacity(weights.iter().sum::<u64>() as usize);
     for (index, &weight) in weights.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Distributions under fixed seeds, and the exactness of rotations.
+//! Tests of distributions under fixed seeds, and of exact rotations.
 
 mod envoy;
 

@@ -1,8 +1,8 @@
 //! Session affinity: a client stays with its endpoint when other endpoints or weights change.
 //!
-//! The first pick uses the hash of the client, so that all proxies pick alike; later picks use its affinity entry. An entry
-//! is replaced when its endpoint is gone, is unavailable, belongs to a cluster without a share, or when an endpoint of an
-//! earlier cluster tier or an earlier priority is available again.
+//! The first pick uses the hash of the client, so that all proxies pick alike; later picks use its affinity entry. An
+//! entry is replaced when its endpoint is gone, is unavailable, belongs to a cluster without a share, or when an endpoint
+//! of an earlier cluster tier or an earlier priority is available again.
 
 mod picks;
 
@@ -17,7 +17,7 @@ use crate::registry::{AffinityEntry, AffinityTable, EndpointNumber, Visit};
 /// Session affinity of one cluster.
 #[derive(Debug)]
 pub(super) struct AffinitySettings {
-    /// How long an entry lives after the client's last request.
+    /// Lifetime of an entry after the client's last request.
     lifetime: Duration,
     /// The entries. Of a service in several Kubernetes clusters, the cluster that represents all of them has the table.
     affinity_table: Option<Arc<AffinityTable>>,
@@ -50,7 +50,7 @@ impl AffinitySettings {
     }
 }
 
-/// Where a client stays.
+/// A client's access to its affinity entry in one cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Stay<'a> {
     affinity_table: &'a AffinityTable,
@@ -59,8 +59,8 @@ pub struct Stay<'a> {
 }
 
 impl Stay<'_> {
-    /// The endpoint of the client's entry, if `standing` finds it usable; else the endpoint that `pick` picks, which is
-    /// stored if it has a number.
+    /// Returns the endpoint of the client's entry if `standing` finds it usable; else the endpoint that `pick` picks,
+    /// and stores that one in the entry if it has a number.
     #[inline]
     pub fn settle<T>(
         &self,
@@ -87,7 +87,7 @@ impl Stay<'_> {
         self.affinity_table.find(self.visit, self.lifetime)
     }
 
-    /// How much longer the client is remembered without another request.
+    /// Remaining lifetime of the entry if the client sends no other request.
     pub fn left(&self, entry: AffinityEntry) -> Duration {
         self.affinity_table.left(self.visit, self.lifetime, entry)
     }

@@ -1,4 +1,4 @@
-//! Clusters that tests make by hand.
+//! Clusters for tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::upstream::Protocol;
 
 const HERE: &str = "r/a";
 
-/// A cluster of this name, whose endpoints are `10.0.0.N:80`, each with its `N` and its locality, for a proxy in `r/a`.
+/// Parts of a cluster with endpoints `10.0.0.N:80`, given by `N` and locality, for a proxy in `r/a`.
 pub fn parts(
     registry: &Registry,
     name: &str,

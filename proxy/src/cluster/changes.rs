@@ -1,4 +1,4 @@
-//! What changes which endpoints a cluster uses: outcomes, ejections, and the time.
+//! Changes of the endpoints that a cluster uses: by outcomes, by ejections, and over time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,8 @@ use crate::balance::EndpointIdx;
 use crate::registry::{EjectionTurn, Moment};
 
 impl Cluster {
-    /// Records the outcome of a request to an endpoint; a verdict if it has failed often enough to be ejected.
+    /// Records the outcome of a request to an endpoint. Returns a verdict if the endpoint has failed often enough to be
+    /// ejected.
     #[inline]
     pub fn report(&self, endpoint: EndpointIdx, outcome: Outcome) -> Option<Verdict> {
         let policy = self.balance.outlier.as_ref()?;
@@ -30,8 +31,8 @@ impl Cluster {
         }
     }
 
-    /// Looks at who may come back, and at what is stale; to be called every `interval` of the policy, and when the
-    /// journal has rung.
+    /// Rebuilds the tables if they are stale or a warm-up step is due. Call it whenever the journal has rung;
+    /// [`Cluster::sweep`] calls it at every `interval` of the policy.
     pub fn refresh(&self, now: Moment) {
         let stale = &self.state.ejections.stale;
         let warms = || self.live.load().warms_at.is_some_and(|due| due <= now);
@@ -40,7 +41,7 @@ impl Cluster {
         }
     }
 
-    /// Lets ejected endpoints back whose time is over.
+    /// Unejects endpoints whose ejection time is over.
     pub fn sweep(&self, _turn: &EjectionTurn<'_>, now: Moment) {
         if let Some(policy) = &self.balance.outlier {
             ejection::sweep(self, policy, now);
@@ -48,9 +49,8 @@ impl Cluster {
         self.refresh(now);
     }
 
-    /// Rebuilds the tables whatever they show: of a cluster that has just taken effect, something may have happened
-    /// since it was compiled. Without outlier detection no endpoint stays ejected, since no sweep would uneject it, and
-    /// without health checks no endpoint is unhealthy.
+    /// Rebuilds the tables in any case: events since the compile may have made them stale. Without outlier detection,
+    /// unejects all endpoints, since no sweep would do it; without health checks, clears their results.
     pub fn adopt(&self, now: Moment) {
         if self.check.is_none() {
             self.pardon_unchecked(now);
@@ -61,7 +61,7 @@ impl Cluster {
         self.rebuild(now);
     }
 
-    /// Endpoints that are ejected.
+    /// Number of ejected endpoints.
     pub fn ejected(&self) -> usize {
         let endpoints = self.endpoints.iter();
         endpoints

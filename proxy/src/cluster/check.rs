@@ -1,7 +1,7 @@
 //! Active health checks of a cluster's endpoints: the requests and how their results count. Pure.
 //!
-//! Who asks is the control thread, once for all workers. Invariant: only an endpoint of a cluster that is checked is
-//! out for failing checks.
+//! The control thread sends the checks, once for all workers. Invariant: only endpoints of a cluster with health checks
+//! are excluded for failing checks.
 
 mod results;
 
@@ -12,43 +12,43 @@ use std::time::Duration;
 
 use crate::registry::Thresholds;
 
-/// How endpoints are health-checked.
+/// Active health checks of a cluster's endpoints.
 ///
 /// Source: annotations `strait.io/health-check...` of a DestinationRule, else of the ServiceEntry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HealthCheck {
-    /// What is asked.
+    /// The request that a check sends.
     pub probe: Probe,
-    /// The port that is asked; none for the one that takes the traffic.
+    /// Port to check; `None` for the port that takes the traffic.
     pub port: Option<u16>,
     /// Time from the end of one check to the next.
     pub interval: Duration,
-    /// How long a check may take.
+    /// Timeout of one check.
     pub timeout: Duration,
-    /// How many checks it takes.
+    /// Consecutive results that change the health of an endpoint.
     pub thresholds: Thresholds,
 }
 
-/// What an endpoint is asked.
+/// The request of a health check, and the condition to pass it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
-    /// The standard health service of gRPC; passed when the service is SERVING.
+    /// The standard health service of gRPC; passes when the service is SERVING.
     Grpc {
         /// Name of the gRPC service, empty for the whole server.
         service: Arc<str>,
-        /// The authority that is asked for; none for the host of the cluster.
+        /// `:authority` of the request; `None` for the host of the cluster.
         host: Option<Arc<str>>,
     },
-    /// GET; passed by the status of the response.
+    /// GET; passes if the status of the response is among `statuses`.
     Http {
         /// Path and query.
         path: Arc<str>,
-        /// The host that is asked for; none for the host of the cluster.
+        /// Host of the request; `None` for the host of the cluster.
         host: Option<Arc<str>>,
         /// Statuses that pass.
         statuses: Vec<RangeInclusive<u16>>,
     },
-    /// A connection; passed when it is made.
+    /// A TCP connection; passes when it is established.
     Tcp,
 }
 

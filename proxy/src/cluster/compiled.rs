@@ -20,20 +20,20 @@ use crate::error::Kind;
 use crate::registry::{ClusterId, EndpointState, Moment, Recent};
 use crate::tls::ClientTls;
 
-/// A service port (and subset) with its endpoints and the policy that balances them.
+/// The endpoints of a service port (and subset) with their load balancing policy.
 #[derive(Debug)]
 pub struct Cluster {
     pub(super) parts: Parts,
-    /// Attempts that began recently, if the retry limit is a share of them.
+    /// Attempts that began recently; `None` unless the retry limit is a share of them.
     pub(super) recent: Option<Arc<Recent>>,
-    /// Clients that stay with an endpoint, if they do.
+    /// Session affinity, if the policy has it.
     pub(super) memory: Option<Box<AffinitySettings>>,
     /// Priority of each endpoint; empty when all have the same.
     pub(super) priorities: Box<[u8]>,
-    /// How endpoints of a priority are picked.
+    /// Picks an endpoint within a priority.
     pub(super) method: Method,
     pub(super) live: ArcSwap<Live>,
-    /// Whether an endpoint may be used, as of the tables.
+    /// Whether an endpoint is usable without panic mode, according to `live`.
     pub(super) available: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
-    /// Builds the balancer's tables for these parts, as things are now.
+    /// Builds the cluster, with the balancer's tables for the current health of its endpoints.
     pub fn build(mut parts: Parts, now: Moment) -> Self {
         let priorities = by_endpoint(&parts.plan, parts.endpoints.len());
         let method = Method::of(&parts);
@@ -56,7 +56,7 @@ impl Cluster {
             AffinitySettings::build(lifetime, affinity_table, &parts.plan, &parts.endpoints)
         });
         if parts.balance.policy == Policy::Passthrough {
-            // not one of them is dialled
+            // the client's address is dialed, none of these endpoints
             parts.plan = Plan::new();
         }
         let live = Live::build(&parts, &method, now);
@@ -72,7 +72,7 @@ impl Cluster {
         }
     }
 
-    /// The number under which snapshots hold this cluster.
+    /// Number by which snapshots find this cluster.
     pub fn id(&self) -> ClusterId {
         self.state.id
     }
@@ -92,7 +92,7 @@ impl Cluster {
         &self.endpoints[index.0 as usize]
     }
 
-    /// The number of an endpoint that had this number in another snapshot; `None` if it is not one of this cluster.
+    /// Number in this cluster of an endpoint that had the number `before` in another snapshot; `None` if it is gone.
     pub fn number_of(
         &self,
         before: EndpointIdx,
@@ -115,7 +115,7 @@ impl Cluster {
         }
     }
 
-    /// The tables as they are now.
+    /// The current tables.
     pub fn live(&self) -> Arc<Live> {
         self.live.load_full()
     }
@@ -126,7 +126,7 @@ impl Cluster {
         u32::from(priority.copied().unwrap_or_default())
     }
 
-    /// Why a pick comes to nothing.
+    /// The error for a pick without an endpoint.
     pub fn why_none(&self) -> Kind {
         match self.balance.policy {
             Policy::Passthrough => Kind::NoOriginalDestination,
@@ -134,13 +134,13 @@ impl Cluster {
         }
     }
 
-    /// The localities of a priority with their weights, where traffic is distributed by locality; none otherwise.
+    /// Localities of a priority with their weights; empty unless traffic is distributed by locality.
     pub fn localities(&self, priority: usize) -> Vec<(String, u32)> {
         let groups = match self.plan.get(priority).map(Vec::as_slice) {
             None | Some([_]) => &[],
             Some(groups) => groups,
         };
-        // it is the same for all endpoints of a group
+        // all endpoints of a group have the same locality
         let locality = |group: &Group| {
             let endpoint = self.endpoint(EndpointIdx(*group.members.first()?));
             Some((endpoint.locality.to_string(), group.weight))
@@ -148,12 +148,13 @@ impl Cluster {
         groups.iter().filter_map(locality).collect()
     }
 
-    /// How many priorities there are.
+    /// Number of priorities, at least 1.
     pub fn priorities(&self) -> usize {
         self.plan.len().max(1)
     }
 
-    /// Whether no endpoint can ever serve it: no endpoint, no DNS name to resolve, and no other Kubernetes cluster.
+    /// Whether the cluster can never have an endpoint: no endpoint, no DNS name to resolve, and no other Kubernetes
+    /// cluster.
     pub fn is_deserted(&self) -> bool {
         let members = self.federation.as_ref();
         self.endpoints.is_empty()
@@ -161,24 +162,24 @@ impl Cluster {
             && members.is_none_or(|federation| federation.pools().is_empty())
     }
 
-    /// Whether an endpoint may be used without panic.
+    /// Whether an endpoint is usable without panic mode.
     #[inline]
     pub fn is_available(&self) -> bool {
         self.available.load(Ordering::Relaxed)
     }
 
-    /// What is hashed of requests for this cluster, if anything is.
+    /// The part of a request that is hashed; `None` for policies without a hash.
     pub fn hash_key(&self) -> Option<&HashKey> {
         self.balance.hash_key()
     }
 
-    /// Picks an endpoint for one attempt; `None` when there is none that may be used.
+    /// Picks an endpoint for one attempt; `None` when no endpoint is usable.
     #[inline]
     pub fn pick(&self, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
         self.live.load().pick(&self.parts, ask, rng)
     }
 
-    /// Picks an endpoint for another attempt, which avoids what it may; `None` when there is none that may be used.
+    /// Picks an endpoint for a retry, and keeps clear of `avoid` if possible; `None` when no endpoint is usable.
     pub fn pick_other(
         &self,
         ask: Ask,
@@ -189,24 +190,24 @@ impl Cluster {
         live.pick_other(&self.parts, ask, avoid, rng)
     }
 
-    /// Whether an endpoint other than these may be picked, without panic.
+    /// Whether an endpoint outside of `than` is usable without panic mode.
     pub fn has_other(&self, than: &[EndpointIdx]) -> bool {
         self.live.load().has_other(&self.parts, than)
     }
 
-    /// The priorities that another attempt leaves out if it is to widen, after those on these endpoints.
+    /// Priorities that the next retry leaves out (`retryRemoteLocalities`), given the endpoints `tried` so far.
     pub fn left_out(&self, tried: &[EndpointIdx]) -> SmallVec<[u32; 4]> {
         let priorities = tried.iter().map(|endpoint| self.priority(*endpoint));
         let priorities: SmallVec<[u32; 4]> = priorities.collect();
         priorities::left_out(&priorities, &self.live.load().health)
     }
 
-    /// Probability that each endpoint is picked next while all are equally busy, in endpoint order.
+    /// Probability of each endpoint to be picked next, in endpoint order, while all are equally busy.
     pub fn shares(&self) -> Vec<f64> {
         self.live.load().probabilities(&self.parts)
     }
 
-    /// How warm an endpoint is; `None` when it is warm, or may not be used at all. The tables follow in steps.
+    /// Warm-up state of an endpoint; `None` if it has its whole weight or is not usable. The tables follow in steps.
     pub fn warming(&self, endpoint: EndpointIdx, now: Moment) -> Option<Warming> {
         let simple = match &self.method {
             Method::Simple(simple) => *simple,

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use super::Common;
 
-/// How the address that a client dialed becomes an endpoint.
+/// Turns the address that a client dialed into an endpoint.
 ///
-/// Source: ServiceEntry `resolution: NONE`, DestinationRule `loadBalancer.simple: PASSTHROUGH`, and what a sidecar passes on
-/// as it is.
+/// Source: ServiceEntry `resolution: NONE`, DestinationRule `loadBalancer.simple: PASSTHROUGH`, and traffic that a
+/// sidecar passes through.
 #[derive(Clone, Debug)]
 pub struct Dialed {
-    /// What all such endpoints of the cluster have in common.
+    /// Properties that all endpoints of this cluster share.
     pub common: Arc<Common>,
-    /// The port to connect to instead of the one that was dialed.
+    /// Port to connect to in place of the dialed one.
     pub port: Option<u16>,
 }
 
 impl Dialed {
-    /// Where a connection for a client that dialed this address goes.
+    /// Address to connect to for a client that dialed `dialed`.
     pub fn address(&self, dialed: SocketAddr) -> SocketAddr {
         SocketAddr::new(dialed.ip(), self.port.unwrap_or(dialed.port()))
     }

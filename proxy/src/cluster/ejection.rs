@@ -1,5 +1,5 @@
-//! Taking endpoints of a cluster out and letting them back, and saying so. The caller makes sure that there is one decision at
-//! a time.
+//! Ejects and unejects endpoints of a cluster, and records it in the journal. The caller holds the lock by which
+//! ejections take turns.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use super::{Cluster, Live};
 use crate::balance::EndpointIdx;
 use crate::registry::{EventKind, Moment, why};
 
-/// An endpoint has failed often enough: takes it out, if the cap allows it.
+/// Ejects an endpoint that has failed often enough, if `maxEjectionPercent` allows it.
 pub(super) fn decide(
     cluster: &Cluster,
     policy: &OutlierPolicy,
@@ -22,7 +22,8 @@ pub(super) fn decide(
         return;
     }
     let (out, others) = census(cluster, endpoint);
-    // where other clusters may serve as well, the last one may go: a single gateway must not keep its cluster in use
+    // a pool may eject its last endpoint, since other clusters can serve: a single gateway must not keep its cluster in
+    // use
     let others = others || cluster.is_pool;
     let all = cluster.endpoints().len() as u32;
     let address = &*cluster.endpoint(endpoint).address.to_string();
@@ -50,7 +51,7 @@ pub(super) fn decide(
     }
 }
 
-/// How many endpoints are ejected, and whether another than this one may be used.
+/// Number of ejected endpoints, and whether an endpoint other than `endpoint` is usable.
 fn census(cluster: &Cluster, endpoint: EndpointIdx) -> (u32, bool) {
     let mut out = 0;
     let mut others = false;
@@ -62,7 +63,7 @@ fn census(cluster: &Cluster, endpoint: EndpointIdx) -> (u32, bool) {
     (out, others)
 }
 
-/// Lets endpoints back whose time is over.
+/// Unejects endpoints whose ejection time is over.
 pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
     let state = &cluster.state;
     state.ejections.spared.store(false, Ordering::Release);
@@ -76,7 +77,7 @@ pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
     }
 }
 
-/// Lets all ejected endpoints back.
+/// Unejects all endpoints.
 pub(super) fn uneject_all(cluster: &Cluster, now: Moment) {
     let state = &cluster.state;
     for endpoint in cluster.endpoints() {
@@ -92,8 +93,8 @@ pub(super) fn uneject_all(cluster: &Cluster, now: Moment) {
     }
 }
 
-/// Says how traffic shifts between priorities, and which of them panic; those of pools, which only all pools together
-/// tell, are not among them.
+/// Records changes of the priorities' loads and of their panic mode. The panic mode of pools is left out: only all
+/// pools together determine it.
 pub(super) fn tell_shift(cluster: &Cluster, before: &Live, live: &Live, now: Moment) {
     let state = &cluster.state;
     let note = |what| state.journal.note(now, &state.name, None, what);

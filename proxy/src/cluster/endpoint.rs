@@ -1,4 +1,4 @@
-//! One address that takes traffic, with what it is chosen by.
+//! One endpoint: its address and the properties that picks depend on.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -12,45 +12,45 @@ use crate::telemetry::RequestStats;
 use crate::tls::ClientTls;
 use crate::upstream::Alternates;
 
-/// One address and port of a cluster. Reads as what it has in common with others, too.
+/// One address and port of a cluster. Dereferences to the properties that it shares with other endpoints.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Where it accepts connections.
+    /// Address that accepts connections.
     pub address: Address,
-    /// Where else a connection may be made to when the address takes none; none for an address without alternatives.
+    /// Other addresses to try when connecting to `address` fails; `None` without alternatives.
     pub alternates: Option<Box<Alternates>>,
-    /// Relative share of traffic, at least 1.
+    /// Relative share of the traffic, at least 1.
     pub weight: u32,
-    /// What others have, too.
+    /// Properties shared with other endpoints.
     pub common: Arc<Common>,
-    /// Live state shared by all workers.
+    /// Runtime state, shared by all workers.
     pub state: Arc<EndpointState>,
 }
 
-/// What endpoints of a cluster have in common that were written together.
+/// Properties shared by endpoints that were configured together.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// `region/zone/subzone`, empty when not known.
+    /// `region/zone/subzone`, empty if unknown.
     pub locality: Locality,
-    /// Network that they are on, empty for the default one.
+    /// Network, empty for the default one.
     pub network: Arc<str>,
-    /// Name of the Kubernetes cluster that they are in; none for the proxy's own.
+    /// Name of the Kubernetes cluster; `None` for the proxy's own.
     pub member: Option<Arc<str>>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
     /// Source of the labels.
     pub labels_from: LabelSource,
-    /// The node that they run on, if that is known.
+    /// Name of the Kubernetes node, if known.
     pub node: Option<Arc<str>>,
-    /// The name that DNS has of the pod under its headless service, if it has one of its own.
+    /// DNS name of the pod under its headless service, if it has one.
     pub hostname: Option<Arc<str>>,
-    /// Their TLS settings.
+    /// TLS settings.
     pub tls: EndpointTls,
-    /// How their gateway is asked for them; none for endpoints that are reached directly.
+    /// Gateway of the remote cluster that forwards to the endpoint; `None` if it is reached directly.
     pub hop: Option<Arc<Hop>>,
-    /// Under which name the registry has their state.
+    /// Scope under which the registry keeps the state.
     pub scope: Arc<str>,
-    /// Where their requests are counted.
+    /// Request metrics.
     pub stats: Arc<RequestStats>,
 }
 
@@ -65,17 +65,17 @@ impl Deref for Endpoint {
 /// Source of the labels of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LabelSource {
-    /// The pod behind it.
+    /// The pod behind the endpoint.
     Pod,
-    /// The resource that names it, or nothing.
+    /// The resource that lists the endpoint. Also used when it has no labels.
     #[default]
     Resource,
-    /// The EndpointSlice that names it, whose labels stand in for those of a pod that is not known.
+    /// The EndpointSlice that lists the endpoint, because its pod is unknown.
     Slice,
 }
 
 impl LabelSource {
-    /// The word for answers; none for the resource that names the endpoint.
+    /// The name in admin and explain output; `None` for [`LabelSource::Resource`].
     pub fn word(self) -> Option<&'static str> {
         match self {
             LabelSource::Pod => Some("pod"),
@@ -88,17 +88,17 @@ impl LabelSource {
 /// The TLS settings of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EndpointTls {
-    /// That of its cluster, if that has one.
+    /// The TLS settings of the cluster, if it has any.
     #[default]
     OfCluster,
-    /// One of its own, whatever its cluster has.
+    /// Its own TLS settings, which replace those of the cluster.
     Own(Arc<ClientTls>),
-    /// None, whatever its cluster has.
+    /// Plain text, whatever the cluster has.
     Plain,
 }
 
 impl EndpointTls {
-    /// What it is, for pages; nothing where it is that of the cluster.
+    /// Text for pages; `None` where the settings of the cluster apply.
     pub fn text(&self) -> Option<String> {
         match self {
             EndpointTls::OfCluster => None,
@@ -108,28 +108,28 @@ impl EndpointTls {
     }
 }
 
-/// How a workload is reached that is behind the gateway of its cluster.
+/// The gateway of a remote cluster, in front of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hop {
-    /// What is put in front of a request's path: empty, or with a leading and without a trailing slash.
+    /// Prefix for the request's path: empty, or with a leading and without a trailing slash.
     ///
     /// Source: ServiceImport `spec.ports[].endpoints[].target.path`.
     pub path_prefix: Arc<str>,
-    /// The gateway's name, for SNI and the check of its certificate; never the request's host.
+    /// The gateway's name, for SNI and certificate verification; never the request's host.
     ///
     /// Source: ServiceImport `spec.ports[].endpoints[].target.host`.
     pub server_name: Option<Arc<str>>,
-    /// Key of the proxy's own cluster, by which the gateway knows where a request comes from.
+    /// Key of the local cluster, by which the gateway knows the origin of a request.
     pub from: Option<HeaderValue>,
 }
 
 impl Endpoint {
-    /// Where else a connection may be made to when the address takes none.
+    /// Other addresses to try when connecting to `address` fails.
     pub fn alternates(&self) -> &Alternates {
         self.alternates.as_deref().unwrap_or(&Alternates::None)
     }
 
-    /// What balancers by hash know it as: its address, or the path of a Unix socket.
+    /// Key in the tables of hash balancers: the address, or the path of a Unix socket.
     pub fn hash_key(&self) -> String {
         match &self.address {
             Address::Unix(path) => path.display().to_string(),
@@ -137,7 +137,7 @@ impl Endpoint {
         }
     }
 
-    /// Why it may not be used, in words; `None` if it may.
+    /// The reason why the endpoint is not usable, in words; `None` if it is usable.
     pub fn why_out(&self, policy: Option<&OutlierPolicy>, now: Moment) -> Option<String> {
         let health = &self.state.health;
         let mut reasons = Vec::new();
@@ -153,7 +153,7 @@ impl Endpoint {
                 .cause()
                 .map_or_else(String::new, |cause| format!(" after {}", cause.in_words()));
             reasons.push(match left.is_zero() {
-                // its time is over, or the policy that ejected it is gone
+                // the time is over, or the policy that ejected it is gone
                 true => format!("ejected until the next sweep{cause}, {times} so far"),
                 false => format!("ejected for {left:.0?} more{cause}, {times} so far"),
             });
@@ -167,7 +167,7 @@ impl Endpoint {
         (!reasons.is_empty()).then(|| reasons.join(", "))
     }
 
-    /// What its health checks came to, in words; `None` before the first, and where none are made.
+    /// Health check results in words; `None` before the first check and without health checks.
     pub fn check_results(&self, now: Moment) -> Option<String> {
         let checked = self.state.checked()?;
         let ago = now.since(checked.at);

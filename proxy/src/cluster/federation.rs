@@ -1,9 +1,9 @@
-//! A service that several Kubernetes clusters ("members") serve: whose endpoints a request goes to.
+//! A service with endpoints in several Kubernetes clusters ("members"): tiers, shares and the choice of a pool.
 //!
-//! Each member's endpoints are a cluster of their own, a *pool*, so that balancing, ejections and their caps, panic and
-//! limits are each member's own business. Pools stand in *tiers*: the first tier that has an available pool takes all
-//! traffic, and its available pools share it by weight. What is available changes with the health of endpoints; the
-//! shares are rebuilt when it has.
+//! The endpoints of each member form a cluster of their own, a *pool*, so that balancing, ejections and their limits,
+//! panic mode and connection limits apply per member. Pools are ordered in *tiers*: the first tier with an available
+//! pool takes all traffic, and its available pools share it by weight. Shares are rebuilt when the availability of a
+//! pool changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,28 +27,28 @@ pub use choose::Choice;
 use counts::Counts;
 pub use pool::Pool;
 
-/// Most pools that one service may have; those beyond are left out, and the log says so.
+/// Maximum number of pools of one service; the rest is left out, and a log line says so.
 pub const POOLS_MAX: usize = 64;
 
-/// Why a service has no endpoints for this proxy.
+/// The reason why a service has no endpoints for this proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Absence {
-    /// The only clusters that serve it are not for clients in this one (MultiClusterService).
+    /// Only clusters serve it that exclude clients in the local cluster (MultiClusterService).
     ConsumerExcluded,
     /// Every cluster that serves it has weight 0.
     Drained,
-    /// No cluster that the policy names serves it.
+    /// The policy names no cluster that serves it.
     NoMatchingCluster,
     /// No cluster serves this port.
     PortNotExported,
-    /// The subset's labels select nothing.
+    /// No endpoint has the labels of the subset.
     SubsetEmpty,
-    /// Only other clusters serve it, which wait for a GlobalTrafficPolicy.
+    /// Only remote clusters serve it, and no GlobalTrafficPolicy admits them.
     WithoutPolicy,
 }
 
 impl Absence {
-    /// The word that log lines and explanations have for it.
+    /// The name in log lines and in `explain`.
     pub fn as_str(self) -> &'static str {
         match self {
             Absence::ConsumerExcluded => "consumer_excluded",
@@ -60,7 +60,7 @@ impl Absence {
         }
     }
 
-    /// What the access log says of a request for it.
+    /// The response code details of a request for the service.
     pub fn details(self) -> &'static str {
         match self {
             Absence::ConsumerExcluded => "no_healthy_upstream{consumer_excluded}",
@@ -78,7 +78,7 @@ impl Absence {
 pub struct PoolSet(u64);
 
 impl PoolSet {
-    /// Those for which `is_in` holds.
+    /// The pools for which `is_in` holds.
     #[inline]
     pub fn of(pools: &[Pool], is_in: impl Fn(&Pool) -> bool) -> Self {
         let bits = pools
@@ -88,12 +88,12 @@ impl PoolSet {
         Self(bits.fold(0, |all, bit| all | bit))
     }
 
-    /// Whether that one is among them.
+    /// Whether the set contains the pool.
     pub fn has(self, at: usize) -> bool {
         self.0 >> at & 1 == 1
     }
 
-    /// With one more.
+    /// The set with this pool added.
     #[must_use]
     pub fn with(self, at: usize) -> Self {
         Self(self.0 | 1 << at)
@@ -111,35 +111,35 @@ impl PoolSet {
         Self(self.0 & !other.0)
     }
 
-    /// Whether there are none.
+    /// Whether the set has no pools.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many there are.
+    /// Number of pools in the set.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 }
 
-/// The pools of a service, and who of them is asked.
+/// The pools of a service, and the choice between them.
 #[derive(Debug)]
 pub struct Federation {
     pools: Box<[Pool]>,
     turns: Arc<Turns>,
-    /// Whether a request that its tier fails is sent to the next tier.
+    /// Outcomes after which a request is sent to the next tier.
     pub replay: Replay,
     first: ArcSwap<Shares>,
     later: ArcSwap<Shares>,
-    /// What tells that other pools may be available than were.
+    /// Counter of availability changes of clusters; a new value makes the known availability stale.
     flips: Arc<Flips>,
-    /// Where it is counted what becomes of requests; nowhere in tests of the arithmetic.
+    /// Request metrics; `None` in unit tests of the shares.
     counts: Option<Counts>,
 }
 
-/// Whose turn it is, among the pools of first attempts and among those of replays, each by itself: taken from one
-/// rotation, a request's replay would always follow its own first try. All workers share them, so that shares are exact
-/// over the process. Outlive changes of the policy, so that frequent changes favor no pool.
+/// Rotation cursors, one for first attempts and one for failover replays: with a single cursor, the replay of a request
+/// would always follow its own first attempt. All workers share them, so that shares are exact across the process. They
+/// outlive changes of the policy, so that frequent changes favor no pool.
 #[derive(Debug, Default)]
 pub struct Turns {
     first: Cursor,
@@ -147,7 +147,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Both start with this turn, which may be any.
+    /// Starts both cursors at this turn.
     pub fn starting_at(turn: u32) -> Self {
         Self {
             first: Cursor::starting_at(turn),
@@ -156,23 +156,23 @@ impl Turns {
     }
 }
 
-/// Of what no [`Federation::version`] comes to.
+/// A value that [`Federation::version`] never returns.
 const NEVER: u64 = u64::MAX;
 
-/// Who shares the traffic while the same pools are available.
+/// Traffic shares of pools for one set of available pools.
 #[derive(Debug)]
 struct Shares {
     available: PoolSet,
-    /// As of when these are known to be available; [`NEVER`] if not yet.
+    /// The version for which `available` is known to be right; [`NEVER`] before the first request.
     known: AtomicU64,
     /// The tier in use; none before the first request.
     tier: Option<u8>,
     /// Its available pools.
     members: Box<[u8]>,
     turns: RoundRobin,
-    /// All pools of that tier, available or not: where keys are at home.
+    /// All pools of the tier, available or not; the hash of a key first chooses one of these.
     homes: Option<Split<u8>>,
-    /// The available ones, for keys whose home is not.
+    /// The available pools of the tier, for keys whose first choice is unavailable.
     refuges: Option<Split<u8>>,
 }
 
@@ -203,7 +203,7 @@ impl Shares {
     fn of_key(&self, hash: u64) -> usize {
         let at = |split: &Option<Split<u8>>, point: u64| {
             let split = split.as_ref()?;
-            // the upper bits, which are better mixed
+            // the upper bits of the hash, which are better mixed
             let point = (u128::from(point) * u128::from(split.total())) >> 64;
             Some(usize::from(*split.at(point as u64)))
         };
@@ -213,7 +213,7 @@ impl Shares {
             .unwrap_or_default()
     }
 
-    /// No tier in use, until the first request determines which pools are available.
+    /// Shares without an available pool, until the first request determines which are available.
     fn unused(tier: Option<u8>) -> Self {
         let none = Self::of(&[], PoolSet::default());
         Self { tier, ..none }
@@ -227,7 +227,7 @@ fn first_tier(pools: &[Pool], available: PoolSet) -> Option<u8> {
         .min()
 }
 
-/// The pools of a tier among these, by weight.
+/// The pools of a tier that are in `among`, by weight.
 fn split(pools: &[Pool], among: PoolSet, tier: u8) -> Option<Split<u8>> {
     let all = in_tier(pools, among, tier);
     Split::build(all.map(|at| (pools[at].weight, at as u8)).collect())
@@ -239,19 +239,19 @@ fn in_tier(pools: &[Pool], among: PoolSet, tier: u8) -> impl Iterator<Item = usi
         .map(|(at, _)| at)
 }
 
-/// The pool that a request goes to.
+/// The pool for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its position.
+    /// Position of the pool.
     pub at: usize,
-    /// Whether no other may be used now: then, and only then, it may panic.
+    /// Whether no other pool is available; only then may the pool use panic mode.
     pub is_last: bool,
-    /// The tier that was in use until this pick, where it brought another one into use.
+    /// The previous tier in use, if this pick changed it.
     pub shifted_from: Option<u8>,
 }
 
 impl Federation {
-    /// Of these pools, [`POOLS_MAX`] at most.
+    /// Builds the federation of at most [`POOLS_MAX`] pools; drops the rest.
     pub fn build(mut pools: Vec<Pool>, replay: Replay, turns: Arc<Turns>) -> Self {
         pools.truncate(POOLS_MAX);
         Self {
@@ -265,8 +265,8 @@ impl Federation {
         }
     }
 
-    /// Goes on from the one that was in effect before: its tier in use changes also when a cluster lost its last
-    /// endpoint by a change of configuration. Where the policy gives clusters other tiers, there is nothing to compare.
+    /// Takes over the tier in use from the previous configuration, so that a tier shift is noticed also if a change of
+    /// configuration removed the last endpoint of a cluster. Skipped if a cluster has moved to another tier.
     #[must_use]
     pub fn after_change(mut self, before: &Federation) -> Self {
         let is_elsewhere = |pool: &Pool| {
@@ -280,22 +280,22 @@ impl Federation {
         self
     }
 
-    /// Looks at its pools again whenever something is noted there.
+    /// Determines the available pools again whenever `flips` counts a change.
     #[must_use]
     pub fn following(mut self, flips: &Arc<Flips>) -> Self {
         self.flips = Arc::clone(flips);
         self
     }
 
-    /// What was found out about its pools holds as long as this stays the same. `generation` is that of the snapshot in
-    /// which they are looked up.
+    /// Number that changes when the availability of pools may have changed. `generation` is that of the snapshot in
+    /// which the pools are looked up.
     #[inline]
     fn version(&self, generation: u64) -> u64 {
-        // it takes 2^32 of either to come round to the same
+        // repeats only after 2^32 changes of either
         generation << 32 | self.flips.count() & u64::from(u32::MAX)
     }
 
-    /// Counts what becomes of requests, under the host of the service and the name of the cluster that the proxy is in.
+    /// Enables request metrics, labeled with the host of the service and the name of the local cluster.
     #[must_use]
     pub fn counting(
         mut self,
@@ -307,7 +307,7 @@ impl Federation {
         self
     }
 
-    /// Counts a try that was sent to a pool and got this status; 0 for none.
+    /// Counts an attempt in a pool with its status; 0 for no response.
     #[inline]
     pub fn count_try(&self, worker: WorkerId, at: usize, code: u16) {
         if let Some(counts) = &self.counts {
@@ -315,38 +315,38 @@ impl Federation {
         }
     }
 
-    /// Counts a request that one pool failed and another one takes.
+    /// Counts a failover replay from one pool to another.
     pub fn count_replay(&self, worker: WorkerId, from: usize, to: usize, cause: ReplayCause) {
         if let Some(counts) = &self.counts {
             counts.replayed(worker, from, to, cause);
         }
     }
 
-    /// Counts that another tier came into use.
+    /// Counts a change of the tier in use.
     pub fn count_shift(&self, worker: WorkerId, reason: ShiftReason) {
         if let Some(counts) = &self.counts {
             counts.shifted(worker, reason);
         }
     }
 
-    /// The pools.
+    /// All pools.
     pub fn pools(&self) -> &[Pool] {
         &self.pools
     }
 
-    /// Whose turn it is.
+    /// The rotation cursors, to carry over to the next configuration.
     pub fn turns(&self) -> &Arc<Turns> {
         &self.turns
     }
 
-    /// Picks a pool: of the first tier that has an available one, in turn by weight, or by the hash of a key, which
-    /// stays with its pool while that is available. `None` when none is available.
+    /// Picks a pool of the first tier with an available one: in rotation by weight, or by the hash of a key, which
+    /// keeps its pool while that is available. `None` if no pool is available.
     #[inline]
     pub fn pick(&self, available: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         self.pick_as_of(NEVER, available, hash)
     }
 
-    /// As [`Federation::pick`]; until this version is over, these are known to be available.
+    /// Picks like [`Federation::pick`], and records that `available` is right for this version.
     fn pick_as_of(&self, version: u64, available: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         if available.is_empty() {
             return None;
@@ -361,7 +361,7 @@ impl Federation {
         })
     }
 
-    /// As [`Federation::pick`], if the available pools of this version are known.
+    /// Picks like [`Federation::pick`] if the availability is known for this version.
     #[inline]
     fn pick_known(&self, version: u64, hash: Option<u64>) -> Option<Chosen> {
         let now = self.first.load();
@@ -372,15 +372,14 @@ impl Federation {
         })
     }
 
-    /// The tier in use, if the available pools of this version are known.
+    /// The tier in use, if the availability is known for this version.
     fn known_tier(&self, version: u64) -> Option<u8> {
         let now = self.first.load();
         let is_known = now.known.load(Ordering::Acquire) == version;
         now.tier.filter(|_| is_known)
     }
 
-    /// Picks a pool for a request that its tier has failed: of the first tier among `later`, as [`Federation::pick`]
-    /// does.
+    /// Picks a pool for a failover replay: of the first tier among `later`, like [`Federation::pick`].
     pub fn pick_later(&self, later: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         if later.is_empty() {
             return None;
@@ -389,7 +388,7 @@ impl Federation {
         let (at, _) = self.by_turn(asked, (NEVER, later), hash);
         Some(Chosen {
             at,
-            // the tier that failed it has endpoints, too
+            // the tier that failed the request has endpoints, too
             is_last: false,
             shifted_from: None,
         })
@@ -430,7 +429,7 @@ impl Federation {
         (renewed, shifted_from)
     }
 
-    /// Another pool for a request that was tried: by chance among `candidates`, those of the first of their tiers.
+    /// Picks a pool for a retry: a random one, by weight, of the first tier among `candidates`.
     pub fn another(
         &self,
         available: PoolSet,
@@ -447,13 +446,13 @@ impl Federation {
         })
     }
 
-    /// A pool of a tier among these, by chance and weight.
+    /// Draws a random pool of a tier among these, by weight.
     fn draw(&self, among: PoolSet, tier: u8, rng: &mut impl Rng) -> Option<usize> {
         let split = split(&self.pools, among, tier)?;
         Some(usize::from(*split.pick(rng)))
     }
 
-    /// The part of the traffic that each pool has while these are available, in the order of the pools.
+    /// Share of the traffic of each pool while these are available, in the order of the pools.
     pub fn shares(&self, available: PoolSet) -> Vec<f64> {
         let mut parts = vec![0.0; self.pools.len()];
         if let Some(tier) = first_tier(&self.pools, available) {
@@ -466,19 +465,19 @@ impl Federation {
         parts
     }
 
-    /// Pools of tiers after this one.
+    /// Pools of later tiers than this one.
     pub fn after(&self, tier: u8) -> PoolSet {
         PoolSet::of(&self.pools, |pool| pool.tier > tier)
     }
 
-    /// The number of an endpoint's pool.
+    /// Position of the pool with this cluster.
     pub fn position(&self, cluster: ClusterId) -> Option<usize> {
         self.pools.iter().position(|pool| pool.cluster == cluster)
     }
 }
 
-/// Spreads the bits of a hash, so that the choice of a pool tells nothing about the choice within it (the finaliser of
-/// SplitMix64).
+/// Mixes the bits of a hash (the finalizer of SplitMix64), so that the choice of a pool does not determine the choice
+/// within it.
 fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,7 +1,7 @@
 //! The tables that requests pick from, rebuilt when the health or the warm-up of an endpoint changes.
 //!
-//! A table may be a moment behind: the picker checks the endpoint's own health too, draws again, and at last takes
-//! any endpoint that may be used.
+//! A table may lag behind: a pick also checks the endpoint's own health, draws again if necessary, and finally takes
+//! any usable endpoint.
 
 mod hash_tables;
 mod other;
@@ -21,31 +21,31 @@ use crate::registry::{CURSORS, Moment};
 pub use hash_tables::LazyTable;
 pub use other::Avoid;
 
-/// Draws from a table whose endpoints may not be used any more.
+/// Maximum number of draws of endpoints that turn out not to be usable.
 const DRAWS_MAX: usize = 4;
 
-/// What a request brings to a pick.
+/// Inputs of a pick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// The hash of its key, if it has one.
+    /// Hash of the request; `None` without a hash policy.
     pub hash: Option<u64>,
-    /// How many times it was tried before.
+    /// Number of earlier attempts.
     pub attempt: u32,
-    /// Whether endpoints that may not be used stay so even where a pool panics, since another pool may be asked.
+    /// Whether to ignore the panic mode of a pool, because another pool may be used.
     pub calm: bool,
 }
 
-/// How endpoints of one priority are picked.
+/// Method of picking an endpoint within a priority.
 #[derive(Debug)]
 pub enum Method {
-    /// By a table of the usable endpoints.
+    /// A table of the usable endpoints.
     Simple(Simple),
-    /// By tables of all of them, one for each priority.
+    /// Hash tables of all endpoints, one for each priority.
     Hash(Box<[Arc<LazyTable>]>),
 }
 
 impl Method {
-    /// The method that the policy of a cluster asks for.
+    /// The method for the load balancing policy of a cluster.
     pub(super) fn of(parts: &Parts) -> Self {
         match &parts.balance.policy {
             Policy::Simple(simple) => Method::Simple(*simple),
@@ -58,19 +58,19 @@ impl Method {
     }
 }
 
-/// Tables.
+/// Tables for one state of the endpoints' health.
 #[derive(Debug)]
 pub struct Live {
     levels: Box<[Level]>,
-    /// Priorities without load, for retries that leave out others.
+    /// Priorities without load, for retries that leave out other priorities.
     spare: Box<[Level]>,
-    /// What each priority gets.
+    /// Share of the traffic of each priority.
     pub shares: Shares,
-    /// How healthy each priority is.
+    /// Health of each priority.
     pub health: Box<[Health]>,
-    /// When tables are to be rebuilt because some endpoint has less than its weight.
+    /// Time of the next rebuild for a warm-up step; `None` if no endpoint is warming up.
     pub warms_at: Option<Moment>,
-    /// The tables of a pool that panics, for requests that have no other pool.
+    /// The tables in panic mode, for requests that have no other pool.
     last_resort: Option<Box<Live>>,
 }
 
@@ -78,7 +78,7 @@ pub struct Live {
 #[derive(Debug)]
 struct Level {
     priority: usize,
-    /// Sum of its load and those before, in percent.
+    /// Sum of the loads of this priority and all earlier ones, in percent.
     upto: u8,
     panic: bool,
     choice: Choice,
@@ -94,7 +94,7 @@ enum Choice {
 /// Endpoints of one group.
 #[derive(Debug)]
 struct Pool {
-    /// Their numbers in the cluster; `None` when they are all of its endpoints.
+    /// Numbers in the cluster; `None` if the pool has all of its endpoints.
     members: Option<Box<[u32]>>,
     balancer: Balancer,
     cursor: usize,
@@ -125,7 +125,7 @@ impl Pool {
 }
 
 impl Live {
-    /// Makes tables for the endpoints as they are now.
+    /// Builds tables for the current health of the endpoints.
     pub(super) fn build(parts: &Parts, method: &Method, now: Moment) -> Self {
         let tables = |panic_percent| Self::with(parts, method, now, panic_percent);
         if !parts.is_pool || parts.balance.panic_percent == 0 {
@@ -186,7 +186,7 @@ impl Live {
         }
     }
 
-    /// The tables for requests that have no other pool, or for all other requests.
+    /// The tables in panic mode if `is_last` and the pool panics, else the normal ones.
     #[inline]
     pub fn for_last(&self, is_last: bool) -> &Self {
         match &self.last_resort {
@@ -195,17 +195,17 @@ impl Live {
         }
     }
 
-    /// Whether some priority uses all of its endpoints, healthy or not.
+    /// Whether a priority is in panic mode: all of its endpoints are used, healthy or not.
     pub fn panics(&self) -> bool {
         self.shares.iter().any(|share| share.panic)
     }
 
-    /// Whether any endpoint may be used.
+    /// Whether any endpoint is usable.
     pub fn is_available(&self) -> bool {
         self.health.iter().any(|health| health.healthy > 0)
     }
 
-    /// Picks an endpoint; `None` when there is none that may be used.
+    /// Picks an endpoint; `None` if no endpoint is usable.
     #[inline]
     pub fn pick(&self, parts: &Parts, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
         let level = match &*self.for_last(!ask.calm).levels {
@@ -224,7 +224,7 @@ impl Live {
         picked.or_else(|| any(parts, rng))
     }
 
-    /// Probability of each endpoint to be picked next, while all are equally busy and keys are evenly spread.
+    /// Probability of each endpoint to be picked next, while all are equally busy and keys are evenly distributed.
     pub fn probabilities(&self, parts: &Parts) -> Vec<f64> {
         let mut all = vec![0.0; parts.endpoints.len()];
         let mut before = 0;
@@ -284,7 +284,7 @@ impl Level {
     }
 }
 
-/// Any endpoint that may be used, those of the first priority before others.
+/// Picks any usable endpoint, in the order of priorities.
 #[cold]
 fn any(parts: &Parts, rng: &mut impl Rng) -> Option<EndpointIdx> {
     parts.plan.iter().find_map(|groups| {
@@ -307,7 +307,7 @@ fn of_members(endpoints: &[Endpoint], members: impl Iterator<Item = u32>) -> Hea
     health
 }
 
-/// Makes the tables of one cluster.
+/// Builds the tables of one cluster.
 struct Builder<'a> {
     parts: &'a Parts,
     method: &'a Method,
@@ -353,7 +353,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Zones, the local one first, each with its share; one pool when they do not matter.
+    /// Zones, the local one first, each with its share; a single pool if zones do not matter.
     fn zones(
         &mut self,
         simple: Simple,
@@ -409,7 +409,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Weights, as far as they are warm.
+    /// Weights of endpoints, reduced during warm-up.
     fn weights(&mut self, members: &[u32], simple: Simple) -> Vec<u32> {
         let weight = |member: &u32| self.parts.endpoints[*member as usize].weight;
         let plain = || members.iter().map(weight).collect();

@@ -1,4 +1,4 @@
-//! Where endpoints are, and which of them come first for a proxy that is somewhere. Pure.
+//! Localities of endpoints, and the priorities and groups that a proxy derives from them. Pure.
 //!
 //! Source: DestinationRule `trafficPolicy.loadBalancer.localityLbSetting`, with Istio's order of priorities.
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// `region/zone/subzone`; parts that are not known are empty.
+/// `region/zone/subzone`; unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Locality(Arc<str>);
 
@@ -16,7 +16,7 @@ impl Locality {
         Self(text.into())
     }
 
-    /// As it was read; empty when nothing is known.
+    /// The text as configured; empty if unknown.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -27,7 +27,7 @@ impl Locality {
         [(); 3].map(|()| parts.next().unwrap_or_default())
     }
 
-    /// How many parts agree, from the region on, with those of another.
+    /// Number of leading parts, from the region on, that agree with those of `other`.
     fn agreement(&self, other: &Self) -> usize {
         let pairs = self.parts().into_iter().zip(other.parts());
         pairs.take_while(|(a, b)| a == b).count()
@@ -46,18 +46,18 @@ impl fmt::Display for Locality {
     }
 }
 
-/// What a proxy or an endpoint is compared by.
+/// Topology of a proxy or an endpoint, by which they are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct TopologyLabels<'a> {
-    /// Where it is.
+    /// Locality.
     pub locality: &'a Locality,
-    /// Its labels.
+    /// Labels.
     pub labels: &'a BTreeMap<String, String>,
-    /// Its network, empty for the default one.
+    /// Network, empty for the default one.
     pub network: &'a str,
-    /// The name of the cluster that it is a member of.
+    /// Name of the Kubernetes cluster.
     pub member: &'a str,
-    /// The node that it runs on; empty if that is not known.
+    /// Kubernetes node; empty if unknown.
     pub node: &'a str,
 }
 
@@ -71,7 +71,7 @@ const NETWORK: &str = "topology.istio.io/network";
 const MEMBER: &str = "topology.istio.io/cluster";
 
 impl<'a> TopologyLabels<'a> {
-    /// The value of a label, those of the topology included.
+    /// The value of a label, including the labels of the topology.
     fn label(&self, key: &str) -> &'a str {
         let [region, zone, sub_zone] = self.locality.parts();
         match key {
@@ -89,12 +89,12 @@ impl<'a> TopologyLabels<'a> {
     }
 }
 
-/// `region/zone/subzone` in which parts missing at the end match anything.
+/// `region/zone/subzone`, where missing parts at the end match anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern(pub Vec<Arc<str>>);
 
 impl Pattern {
-    /// Whether a locality is one of those meant.
+    /// Whether the pattern matches a locality.
     pub fn matches(&self, locality: &Locality) -> bool {
         let parts = locality.parts();
         self.0.len() <= parts.len() && self.0.iter().zip(parts).all(|(a, b)| **a == *b)
@@ -104,47 +104,47 @@ impl Pattern {
 /// An entry of `failoverPriority`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label {
-    /// The label.
+    /// Name of the label.
     pub key: Arc<str>,
-    /// What the endpoint's must be; `None` for the same as the proxy's.
+    /// Required value; `None` to require the value of the proxy's own label.
     pub value: Option<Arc<str>>,
 }
 
 impl Label {
-    /// Whether it tells members, or their networks, apart.
+    /// Whether the label distinguishes Kubernetes clusters or their networks.
     pub fn is_of_members(&self) -> bool {
         [MEMBER, NETWORK].contains(&&*self.key)
     }
 }
 
-/// How localities count.
+/// Effect of localities on load distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
-    /// They do not.
+    /// Localities have no effect.
     #[default]
     Flat,
-    /// Shares of the traffic, for the proxy that this was compiled for; localities that none is for get nothing.
+    /// Percent of the traffic by locality, for the proxy that this was compiled for; other localities get nothing.
     Distribute(Vec<(Pattern, u32)>),
-    /// Nearer ones first.
+    /// Nearer endpoints have an earlier priority.
     Failover {
-        /// Regions that take over: from, to.
+        /// Failover regions: from, to.
         regions: Vec<(Arc<str>, Arc<str>)>,
-        /// Labels by whose agreement endpoints are ordered; none for region, zone and sub-zone.
+        /// Labels by whose agreement endpoints are ordered; empty to order by region, zone and sub-zone.
         labels: Vec<Label>,
     },
-    /// Regions as with [`Spread::Failover`]; within the local one, the local zone takes what is its share and other
-    /// zones the rest.
+    /// Regions as with [`Spread::Failover`]; within the local region, the local zone keeps its share and the other
+    /// zones get the rest.
     ZoneAware {
-        /// The fewest endpoints that may be used for which zones matter.
+        /// Minimum number of usable endpoints for zones to matter.
         size_min: u32,
-        /// Regions that take over: from, to.
+        /// Failover regions: from, to.
         regions: Vec<(Arc<str>, Arc<str>)>,
-        /// Labels by whose agreement endpoints are ordered before regions are looked at.
+        /// Labels by whose agreement endpoints are ordered before regions are compared.
         labels: Vec<Label>,
     },
 }
 
-/// The endpoints of one priority that share one draw.
+/// Endpoints of one priority that a pick draws from together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Relative share of the priority's traffic.
@@ -156,7 +156,7 @@ pub struct Group {
 /// Groups by priority, first to last. No group and no priority is empty.
 pub type Plan = Vec<Vec<Group>>;
 
-/// Puts endpoints, each with its weight, into priorities and groups, for a proxy that is `here`.
+/// Orders endpoints, each with its weight, into priorities and groups, for a proxy at `here`.
 pub fn plan(
     spread: &Spread,
     here: &TopologyLabels<'_>,
@@ -177,8 +177,8 @@ pub fn plan(
 }
 
 impl Spread {
-    /// The same for endpoints that are all one member's: a policy has chosen the member, so that what tells members
-    /// apart has no say.
+    /// The same settings for the endpoints of a single member: labels that distinguish members have no effect, since a
+    /// policy has already chosen the member.
     pub fn within_member(&self) -> Self {
         let own = |labels: &[Label]| {
             let labels = labels.iter();
@@ -204,8 +204,8 @@ impl Spread {
     }
 }
 
-/// Puts the endpoints of one member in order, whose part of the traffic is its own whatever its localities are: where
-/// `distribute` has no share for any of them, they are balanced as if it were not there.
+/// Orders the endpoints of one member, whose share of the traffic does not depend on its localities: if `distribute`
+/// has no share for any of them, they are balanced as without it.
 pub fn plan_within_member(
     spread: &Spread,
     here: &TopologyLabels<'_>,
@@ -218,14 +218,15 @@ pub fn plan_within_member(
     }
 }
 
-/// Members of one locality, and the sum of their weights.
+/// Endpoints of one locality, and the sum of their weights.
 #[derive(Default)]
 struct Gathered {
     members: Vec<u32>,
     weight: u64,
 }
 
-/// Every entry shares its weight between the localities that it matches, by the weights of their endpoints, rounded up.
+/// Distributes the weight of each entry over the localities that it matches, by the weights of their endpoints, rounded
+/// up.
 fn distribute(shares: &[(Pattern, u32)], endpoints: &[(TopologyLabels<'_>, u32)]) -> Plan {
     let mut by_locality: BTreeMap<&Locality, Gathered> = BTreeMap::new();
     for (number, (place, weight)) in endpoints.iter().enumerate() {
@@ -253,14 +254,14 @@ fn distribute(shares: &[(Pattern, u32)], endpoints: &[(TopologyLabels<'_>, u32)]
     }
 }
 
-/// Levels of nearness become priorities; empty ones vanish.
+/// Turns levels of nearness into priorities; drops empty ones.
 fn failover(
     regions: &[(Arc<str>, Arc<str>)],
     labels: &[Label],
     here: &TopologyLabels<'_>,
     endpoints: &[(TopologyLabels<'_>, u32)],
 ) -> Plan {
-    // compared without regard to the topology, which `labels` then has no entry for
+    // with regions and labels, labels count first; they have no entry for the topology then
     let both = !regions.is_empty() && !labels.is_empty();
     let level = |place: &TopologyLabels<'_>| {
         let near = || nearness(regions, here.locality, place.locality);
@@ -281,10 +282,10 @@ fn failover(
         .collect()
 }
 
-/// Endpoints by whether they are elsewhere than the proxy, region and zone.
+/// Endpoints by zone: whether the zone is not the proxy's own, region, zone.
 type Zones<'a> = BTreeMap<(bool, &'a str, &'a str), Vec<u32>>;
 
-/// Regions become priorities; in the one that the local zone is in, zones are groups, the local one first.
+/// Turns regions into priorities. In the region of the local zone, zones become groups, the local one first.
 fn zone_aware(
     regions: &[(Arc<str>, Arc<str>)],
     labels: &[Label],
@@ -329,12 +330,10 @@ fn zone_aware(
     levels.into_values().map(groups).collect()
 }
 
-/// What each zone gets, the local one first, by how many endpoints of each may be used; `None` when zones do not
-/// matter.
+/// Weights of the zones, the local one first, by the number of usable endpoints of each; `None` if zones do not matter.
 ///
-/// Envoy's algorithm: as much as is right stays in the local zone, while all endpoints get about as many requests. It
-/// wants to know how many clients each zone has; which of them this proxy does not know, so that zones count as equally
-/// large.
+/// Envoy's algorithm: the local zone keeps as much traffic as possible while all endpoints get about as many requests.
+/// The number of clients of each zone is unknown here, so that zones count as equally large.
 pub(super) fn zone_shares(healthy: &[u32], size_min: u32) -> Option<Vec<u32>> {
     const ALL: u64 = 10_000;
     let total: u64 = healthy.iter().copied().map(u64::from).sum();
@@ -369,8 +368,8 @@ pub(super) fn zone_shares(healthy: &[u32], size_min: u32) -> Option<Vec<u32>> {
     Some(shares.into_iter().map(|share| share as u32).collect())
 }
 
-/// 0 for the same sub-zone, 1 for the same zone, 2 for the same region, 3 for others; with an entry for the proxy's own
-/// region, 3 is for the region that it names and 4 for the rest.
+/// Returns 0 for the same sub-zone, 1 for the same zone, 2 for the same region, 3 for others. With a failover entry for
+/// the proxy's own region, 3 is the region that it names and 4 is the rest.
 fn nearness(regions: &[(Arc<str>, Arc<str>)], here: &Locality, there: &Locality) -> usize {
     let level = 3 - here.agreement(there);
     let [own, ..] = here.parts();
@@ -382,7 +381,7 @@ fn nearness(regions: &[(Arc<str>, Arc<str>)], here: &Locality, there: &Locality)
     }
 }
 
-/// How many labels are left from the first that differs on.
+/// Number of labels from the first one that differs to the last.
 fn disagreement(labels: &[Label], here: &TopologyLabels<'_>, there: &TopologyLabels<'_>) -> usize {
     if here.labels.is_empty() && labels.iter().all(|label| !is_topology(&label.key)) {
         return 0;
@@ -399,7 +398,7 @@ fn disagreement(labels: &[Label], here: &TopologyLabels<'_>, there: &TopologyLab
         labels.len() - agreed
     };
     match labels.split_first() {
-        // another network is farther than anything in this one, and then the rest counts
+        // another network is farther than anything in this one; within it, the remaining labels count
         Some((first, rest)) if &*first.key == NETWORK && !agrees(&first) => {
             labels.len() + left(rest)
         }

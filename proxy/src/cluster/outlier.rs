@@ -1,5 +1,5 @@
-//! Outlier detection: when an endpoint is taken out, for how long, and when it comes back. Envoy's algorithm on the
-//! shared state of endpoints; time is an argument.
+//! Outlier detection: when an endpoint is ejected, for how long, and when it returns. Envoy's algorithm on the shared
+//! state of endpoints; time is an argument.
 //!
 //! Source: DestinationRule `trafficPolicy.outlierDetection`.
 
@@ -7,59 +7,59 @@ use std::time::Duration;
 
 use crate::registry::{Cause, Health, Moment, why};
 
-/// When endpoints of a cluster are taken out.
+/// The outlier detection policy of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OutlierPolicy {
-    /// So many 5xx in a row; 0 for off. Default: 5.
+    /// Consecutive 5xx responses; 0 to disable. Default: 5.
     pub server_errors: u32,
-    /// So many 502, 503 or 504 in a row; 0 for off. Default: off.
+    /// Consecutive 502, 503 or 504 responses; 0 to disable. Default: 0.
     pub gateway_errors: u32,
-    /// So many failures to get a response, in a row; 0 for off. Counts only with `split`. Default: 5.
+    /// Consecutive failures to get a response; 0 to disable. Counted only with `split`. Default: 5.
     pub local_errors: u32,
-    /// Whether failures to get a response count apart from responses. Default: no.
+    /// Whether failures to get a response are counted separately from responses. Default: false.
     pub split: bool,
-    /// How often it is looked at who may come back. Default: 10 s.
+    /// Interval of the sweeps that uneject endpoints. Default: 10 s.
     pub interval: Duration,
-    /// The time of a first ejection. Default: 30 s.
+    /// Time of the first ejection. Default: 30 s.
     pub base_time: Duration,
-    /// The most endpoints that may be out, in percent. Default: 10.
+    /// Maximum percentage of ejected endpoints. Default: 10.
     pub percent_max: u8,
-    /// Whether one endpoint may be out whatever `percent_max` says, as long as another is left. Default: yes; not with
-    /// `--outlier-first-ejection=cap`.
+    /// Whether one endpoint may be ejected regardless of `percent_max` while another is usable. Default: true, but
+    /// false with `--outlier-first-ejection=cap`.
     pub first_ejection_always: bool,
     /// Statuses that count in place of all 5xx, sorted; empty for all 5xx.
     pub statuses: Box<[u16]>,
 }
 
-/// No ejection is longer than this, unless `base_time` is.
+/// Maximum ejection time, unless `base_time` is longer.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response with this status; the gRPC status of one without a body counts as the status that it represents.
+    /// A response with this status; for a gRPC response without a body, the HTTP status that its gRPC status maps to.
     Status(u16),
-    /// No connection, or one that broke.
+    /// The connection failed or broke.
     Failed,
-    /// Nothing in time.
+    /// No response within the timeout.
     TimedOut,
-    /// A connection that carries bytes as they are.
+    /// A raw TCP connection was established.
     Connected,
 }
 
-/// Errors in a row that are enough.
+/// Consecutive errors that are enough for an ejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Of which sort.
+    /// Kind of the errors.
     pub cause: Cause,
-    /// How many.
+    /// Number of the errors.
     pub errors: u32,
-    /// Whether the last one was no response.
+    /// Whether the last error was a failure to get a response.
     pub unanswered: bool,
 }
 
 impl OutlierPolicy {
-    /// Counts an outcome; tells when errors in a row are enough, and starts counting from 0 then.
+    /// Counts an outcome. Returns a verdict when consecutive errors are enough, and restarts the count.
     #[inline]
     pub fn count(&self, health: &Health, outcome: Outcome) -> Option<Verdict> {
         let local = matches!(outcome, Outcome::Failed | Outcome::TimedOut);
@@ -110,7 +110,8 @@ impl OutlierPolicy {
         }
     }
 
-    /// Whether one more of `all` endpoints may go, when `out` are ejected and `others` apart from it may be used.
+    /// Whether `maxEjectionPercent` allows one more ejection: `out` of `all` endpoints are ejected; `others` is whether
+    /// an endpoint other than this one is usable.
     pub fn allows(&self, out: u32, all: u32, others: bool) -> bool {
         let percent = 100 * (u64::from(out) + 1);
         percent <= u64::from(self.percent_max) * u64::from(all)
@@ -121,14 +122,14 @@ impl OutlierPolicy {
         self.base_time.max(TIME_MAX)
     }
 
-    /// How long an endpoint with this multiplier stays out.
+    /// Ejection time for this multiplier.
     pub fn time(&self, multiplier: u32) -> Duration {
         self.base_time
             .saturating_mul(multiplier)
             .min(self.time_max())
     }
 
-    /// Takes an endpoint out; `None` if it is out already. Tells for how long.
+    /// Ejects an endpoint and returns the ejection time; `None` if it is ejected already.
     pub fn eject(&self, health: &Health, now: Moment) -> Option<Duration> {
         if !health.exclude(why::EJECTED) {
             return None;
@@ -144,8 +145,8 @@ impl OutlierPolicy {
         Some(self.time(multiplier))
     }
 
-    /// Looks at one endpoint, every `interval`: unejects it when its time is over, which is reported, and resets the
-    /// ejection count of one that has been well for an interval.
+    /// Checks one endpoint, every `interval`: unejects it after its ejection time and returns how long it was ejected;
+    /// lowers the multiplier of an endpoint that has been healthy for an interval.
     pub fn sweep(&self, health: &Health, now: Moment) -> Option<Duration> {
         let multiplier = health.multiplier();
         if !health.is_ejected() {

@@ -1,4 +1,4 @@
-//! What a cluster is built from.
+//! The inputs for building a cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,69 +14,68 @@ use crate::registry::ClusterState;
 use crate::telemetry::RequestStats;
 use crate::upstream::Protocol;
 
-/// Everything that a cluster is built from, as `compile` found it.
+/// Everything that `compile` determines about a cluster.
 #[derive(Debug)]
 pub struct Parts {
-    /// What workers share about this cluster; holds its number and its name.
+    /// Runtime state shared by workers, with the number and name of the cluster.
     pub state: Arc<ClusterState>,
     /// Host name of the service.
     pub host: Arc<str>,
-    /// What its connections speak.
+    /// Protocol of upstream connections.
     pub protocol: Protocol,
-    /// How endpoints are picked.
+    /// Load balancing policy.
     pub balance: Balance,
     /// The endpoints.
     pub endpoints: Box<[Endpoint]>,
-    /// How the address that a client dialed becomes the endpoint; none where endpoints are picked.
+    /// Rule for making the address that a client dialed the endpoint; `None` if endpoints are picked.
     pub dialed: Option<Dialed>,
-    /// Names of pods, where clients choose an endpoint: of a headless service at a sidecar.
+    /// Pod names, for clients that address a pod of a headless service; only at a sidecar.
     pub pods: Option<Pods>,
-    /// Endpoints by priority and group; none where the client's address is dialled.
+    /// Endpoints by priority and group; empty if the address that the client dialed is the endpoint.
     pub plan: Plan,
-    /// DNS names of endpoints, with ports, whose addresses are not known yet.
+    /// DNS names of endpoints, with ports, that have not been resolved yet.
     pub unresolved: Box<[Box<str>]>,
-    /// Where requests are counted that reached no endpoint.
+    /// Metrics of requests that reached no endpoint.
     pub stats: Arc<RequestStats>,
-    /// Connection limits and times.
+    /// Connection limits and timeouts.
     pub pool: PoolSettings,
-    /// How many requests may be tried again at the same time.
+    /// Limit of concurrent retries.
     pub retry_limit: RetryLimit,
-    /// How endpoints are health-checked, if they are.
+    /// Active health checks, if configured.
     pub check: Option<Arc<HealthCheck>>,
-    /// Where requests go when several members serve the service; then the endpoints here are those of this proxy's own.
+    /// Pools of a service that several members serve; `endpoints` are then those of the local cluster.
     pub federation: Option<Arc<Federation>>,
-    /// Why there is no endpoint at all.
+    /// The reason why there are no endpoints.
     pub absence: Option<Absence>,
-    /// Whether its endpoints are those of one of the members that serve a service together.
+    /// Whether this is the pool of one member of a federation.
     pub is_pool: bool,
-    /// The resources that had a say: the service first, then its policy.
+    /// The resources that determine the cluster: the service first, then its policy.
     pub sources: Sources,
-    /// Resource whose change rebuilt it; none for a new cluster.
+    /// Resource whose change rebuilt the cluster; `None` for a new cluster.
     pub cause: Option<Arc<str>>,
-    /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
+    /// Hash of all properties; equal for clusters that behave alike.
     pub fingerprint: u64,
 }
 
-/// How a cluster's endpoints are chosen.
+/// Load balancing policy of a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Balance {
     /// The balancer.
     pub policy: Policy,
-    /// How new endpoints begin; at once with their whole weight if there is none.
+    /// Slow start of new endpoints; `None` to give them their whole weight at once.
     pub warmup: Option<Warmup>,
-    /// How localities count.
+    /// Effect of localities.
     pub spread: Spread,
-    /// When endpoints are taken out; never if there is none.
+    /// Outlier detection; `None` to disable it.
     pub outlier: Option<OutlierPolicy>,
-    /// The part of a priority's endpoints below which all are used, healthy or not, in percent. Default: 0, never.
+    /// Percentage of usable endpoints in a priority below which all of its endpoints are used. Default: 0, never.
     pub panic_percent: u8,
-    /// How long after its last request a client stays with the endpoint that it was sent to; the hash of its address
-    /// decides again each time if there is none.
+    /// Lifetime of session affinity entries after the client's last request; `None` to choose by hash each time.
     pub remember: Option<Duration>,
 }
 
 impl Balance {
-    /// The part of requests that is hashed, if any is.
+    /// The part of a request that is hashed; `None` for policies without a hash.
     pub fn hash_key(&self) -> Option<&HashKey> {
         match &self.policy {
             Policy::Hash(policy) => Some(&policy.key),
@@ -84,7 +83,7 @@ impl Balance {
         }
     }
 
-    /// The fewest endpoints for which zones, which then are the groups, matter; none where groups have weights.
+    /// Minimum number of usable endpoints for zones (the groups) to matter; `None` where groups have fixed weights.
     pub(super) fn zones_from(&self) -> Option<u32> {
         match self.spread {
             Spread::ZoneAware { size_min, .. } => Some(size_min),

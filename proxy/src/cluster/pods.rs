@@ -1,4 +1,4 @@
-//! Endpoints of a headless service, among which clients choose: by the address that they dial, or by the name of a pod.
+//! Pods of a headless service, which clients choose by the address that they dial or by a pod name.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use super::Endpoint;
 use crate::balance::EndpointIdx;
 use crate::registry::Address;
 
-/// The endpoints of a headless service by the names of their pods, which are sorted.
+/// Endpoints of a headless service by pod name, sorted.
 #[derive(Debug, Default)]
 pub struct Pods(Box<[(Arc<str>, EndpointIdx)]>);
 
 impl Pods {
-    /// The names of these endpoints.
+    /// Indexes the pod names of these endpoints.
     pub fn of(endpoints: &[Endpoint]) -> Self {
         let numbered = endpoints.iter().zip(0..);
         let named = numbered.filter_map(|(endpoint, number)| {
@@ -24,8 +24,8 @@ impl Pods {
         Self(named.into())
     }
 
-    /// The endpoint at an address that a client dialed; if none has the port, one of the same IP address: the service's port
-    /// and that of its pods may differ. `endpoints` are the ones given to [`Pods::of`].
+    /// The endpoint at an address that a client dialed; if none has the port, one with the same IP address: the port of
+    /// the service may differ from that of its pods. `endpoints` must be the ones given to [`Pods::of`].
     pub fn at(&self, endpoints: &[Endpoint], dialed: SocketAddr) -> Option<EndpointIdx> {
         let ip = dialed.ip().to_canonical();
         // endpoints are sorted by address
@@ -39,7 +39,7 @@ impl Pods {
         u32::try_from(found).ok().map(EndpointIdx)
     }
 
-    /// The endpoint by the name that DNS has of its pod: its hostname, else its address with dashes.
+    /// The endpoint with this DNS name of its pod: its hostname, else its address with dashes.
     pub fn named(&self, endpoints: &[Endpoint], hostname: &str) -> Option<EndpointIdx> {
         let at = self.0.partition_point(|(name, _)| **name < *hostname);
         match self.0.get(at) {
@@ -49,10 +49,10 @@ impl Pods {
     }
 }
 
-/// The name of a pod that a host begins with, where the rest is a name of the headless service, short or full. The host is in
-/// lower case and without port.
+/// The pod name at the beginning of a host, if the rest is a name of the headless service, short or full. The host must
+/// be in lower case and without a port.
 pub fn pod_of_host<'h>(host: &'h str, service: &str) -> Option<&'h str> {
-    // `redis.redis` is the service `redis` of the namespace `redis`, no pod of that name
+    // `redis.redis` is the service `redis` in the namespace `redis`, not a pod
     let beyond = service.strip_prefix(host);
     if beyond.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
         return None;
@@ -62,7 +62,7 @@ pub fn pod_of_host<'h>(host: &'h str, service: &str) -> Option<&'h str> {
     (!name.is_empty() && (rest.is_empty() || rest.starts_with('.'))).then_some(hostname)
 }
 
-/// An address as DNS names an endpoint without a hostname: `10-1-2-3`, `2001-db8--7`.
+/// Parses the DNS name of an endpoint without a hostname: `10-1-2-3`, `2001-db8--7`.
 fn dashed(hostname: &str) -> Option<IpAddr> {
     let v4 = hostname.replace('-', ".").parse::<Ipv4Addr>();
     let v6 = || hostname.replace('-', ":").parse::<Ipv6Addr>();

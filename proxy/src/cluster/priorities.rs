@@ -1,24 +1,24 @@
-//! How traffic is shared between priorities by how healthy they are; Envoy's algorithm. Pure.
+//! Load distribution between priorities by their health; Envoy's algorithm. Pure.
 //!
-//! A priority keeps all of its traffic until fewer than 1 / 1.4 of its endpoints are healthy; what it cannot take spills
-//! over to the next one. Past the panic threshold of a priority its ejections are ignored.
+//! A priority keeps all of its traffic until fewer than 1 / 1.4 of its endpoints are healthy; the excess spills over to
+//! the next priority. Below its panic threshold, a priority uses all endpoints, healthy or not.
 
 use smallvec::SmallVec;
 
-/// How much more traffic than its share a healthy endpoint is trusted with, in percent.
+/// Traffic that a healthy endpoint may take, in percent of its normal share.
 pub const OVERPROVISIONING_PERCENT: u64 = 140;
 
-/// The endpoints of one priority.
+/// Health of one priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Endpoints that may be used.
+    /// Usable endpoints.
     pub healthy: u32,
     /// All endpoints.
     pub total: u32,
 }
 
 impl Health {
-    /// The part of its traffic that it can take, in percent.
+    /// The part of its traffic that the priority can take, in percent.
     fn capacity(self) -> u32 {
         let total = u64::from(self.total).max(1);
         let percent = OVERPROVISIONING_PERCENT * u64::from(self.healthy) / total;
@@ -30,20 +30,20 @@ impl Health {
     }
 }
 
-/// What one priority gets.
+/// Load of one priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// Percent of the traffic; all shares sum to 100.
     pub load: u8,
-    /// Whether all of its endpoints are used, healthy or not.
+    /// Whether the priority is in panic mode: all of its endpoints are used, healthy or not.
     pub panic: bool,
 }
 
 /// Shares of all priorities, first to last.
 pub type Shares = SmallVec<[Share; 4]>;
 
-/// Shares traffic between priorities. `panic_percent` is the part of a priority's endpoints below which it panics; 0 for
-/// never.
+/// Distributes the load between priorities. `panic_percent` is the percentage of usable endpoints below which a
+/// priority enters panic mode; 0 for never.
 ///
 /// Source: DestinationRule `outlierDetection.minHealthPercent`.
 pub fn shares(levels: &[Health], panic_percent: u8) -> Shares {
@@ -70,11 +70,11 @@ pub fn shares(levels: &[Health], panic_percent: u8) -> Shares {
     shares
 }
 
-/// Attempts after which the priorities of their endpoints are left out.
+/// Number of attempts after which the priorities of their endpoints are left out.
 const ATTEMPTS_PER_UPDATE: usize = 2;
 
-/// The priorities that the next retry leaves out, given those of the endpoints that were tried, in order. When no priority
-/// with a healthy endpoint would be left, all of them count again. Envoy's `previous_priorities`.
+/// Priorities that the next retry leaves out, given those of the `tried` endpoints in order; none if no other priority
+/// has a healthy endpoint. Envoy's `previous_priorities`.
 ///
 /// Source: VirtualService `retries.retryRemoteLocalities`.
 pub fn left_out(tried: &[u32], levels: &[Health]) -> SmallVec<[u32; 4]> {
@@ -93,7 +93,7 @@ pub fn left_out(tried: &[u32], levels: &[Health]) -> SmallVec<[u32; 4]> {
     left_out
 }
 
-/// Shares traffic between the priorities that are not left out.
+/// Distributes the load between the priorities that are not left out.
 pub fn shares_without(left_out: &[u32], levels: &[Health]) -> Shares {
     let levels = (0..).zip(levels).map(|(at, level)| Health {
         healthy: if left_out.contains(&at) {
@@ -106,7 +106,7 @@ pub fn shares_without(left_out: &[u32], levels: &[Health]) -> Shares {
     shares(&levels.collect::<SmallVec<[Health; 4]>>(), 0)
 }
 
-/// Gives parts out until nothing is left; what rounding leaves goes to the first that has some.
+/// Fills the loads in order up to 100 percent; a rounding remainder goes to the first priority with load.
 fn fill(shares: &mut Shares, parts: impl Iterator<Item = u64>) {
     let mut left = 100_u8;
     for (share, part) in shares.iter_mut().zip(parts) {

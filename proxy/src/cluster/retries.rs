@@ -1,20 +1,20 @@
-//! Counts retries of a cluster against its limit.
+//! Admits retries of a cluster within its retry limit.
 
 use super::{Cluster, RetryLimit};
 use crate::balance::EndpointIdx;
 use crate::registry::{Moment, RetryPermit};
 
-/// What a cluster says to one more retry.
+/// Decision of the retry limit about one more retry.
 #[derive(Debug)]
 pub enum Admission {
-    /// It may be made, and counts until this is dropped, if it counts.
+    /// The retry may be sent. It is in flight until the permit is dropped; `None` if it does not count.
     Admitted(Option<RetryPermit>),
-    /// Too many are in flight.
+    /// The limit is reached.
     Refused,
 }
 
 impl Cluster {
-    /// Counts in a try that goes to an endpoint, until it leaves there.
+    /// Counts an attempt that is sent to an endpoint.
     #[inline]
     pub fn enter(&self, endpoint: EndpointIdx, now: impl FnOnce() -> Moment) {
         self.endpoint(endpoint).state.enter();
@@ -23,7 +23,7 @@ impl Cluster {
         }
     }
 
-    /// Asks for one more retry; `unprocessed` is whether it is certain that no endpoint saw the try before.
+    /// Requests a permit for one more retry. `unprocessed` is whether certainly no endpoint saw the previous attempt.
     pub fn admit_retry(&self, unprocessed: bool, now: impl FnOnce() -> Moment) -> Admission {
         if let RetryLimit::Share {
             counts_unprocessed: false,
@@ -40,8 +40,8 @@ impl Cluster {
         }
     }
 
-    /// How many retries may be in flight now, as far as it is not more than `wanted`: endpoints are counted only until
-    /// the answer is known.
+    /// Maximum number of retries in flight now. Exact only up to `wanted`: active requests are summed over endpoints
+    /// only until the result is known.
     pub fn retries_max(&self, wanted: usize, now: impl FnOnce() -> Moment) -> usize {
         let (basis_points, min) = match self.retry_limit {
             RetryLimit::Count(count) => return count as usize,

@@ -1,29 +1,29 @@
-//! How many requests to one cluster may be tried again at the same time.
+//! Limit of concurrent retries in one cluster.
 
 use std::time::Duration;
 
-/// A limit on retries in flight, over all workers.
+/// A limit of retries in flight, over all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryLimit {
-    /// This many.
+    /// A fixed number.
     Count(u32),
-    /// A share of the requests to the cluster, and never less than `min`.
+    /// A share of the requests to the cluster, but at least `min`.
     Share {
-        /// How many of ten thousand requests.
+        /// Share in hundredths of a percent.
         basis_points: u32,
-        /// How many in any case.
+        /// Minimum, whatever the share.
         min: u32,
-        /// The time in which a request must have begun to count; none to count the requests in flight.
+        /// Requests that began within this interval count; `None` to count the requests in flight.
         interval: Option<Duration>,
-        /// Whether a retry counts of which it is certain that no endpoint saw the try before.
+        /// Whether retries count if certainly no endpoint saw the previous attempt.
         counts_unprocessed: bool,
     },
 }
 
 impl Default for RetryLimit {
-    /// Istio has no limit. A service that fails under load would get up to three times the load then, so there is one
-    /// here that small and partial failures never reach; a try that no endpoint saw adds no load, and does not count,
-    /// so that endpoints may go away under any number of requests.
+    /// Istio has no limit, and a service that fails under load could get three times the load. This limit is too high
+    /// for small and partial failures to reach. Attempts that no endpoint saw add no load and do not count, so that
+    /// endpoints may go away under any number of requests.
     fn default() -> Self {
         Self::Share {
             basis_points: 2_000,
@@ -35,7 +35,7 @@ impl Default for RetryLimit {
 }
 
 impl RetryLimit {
-    /// The time in which a request must have begun to count, if that is what counts.
+    /// The interval whose requests count; `None` if requests in flight count.
     pub fn interval(&self) -> Option<Duration> {
         match self {
             Self::Share { interval, .. } => *interval,

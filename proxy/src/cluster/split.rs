@@ -1,18 +1,19 @@
-//! Choosing among weighted destinations.
+//! Weighted destinations of a rule.
 
 use rand::{Rng, RngExt};
 
 /// Weighted entries, drawn in proportion to their weights; sums are made when the split is built.
 ///
-/// Source: VirtualService `http[].route[].weight`. One entry: its weight does not count, not even 0. Several:
-/// entries of weight 0 take no traffic; they are kept, since explanations show them and their clusters are in use.
+/// Source: VirtualService `http[].route[].weight`. The weight of a single entry does not matter, even if it is 0. Of
+/// several entries, those with weight 0 take no traffic; they are kept for explanations, and since their clusters are
+/// in use.
 #[derive(Clone, Debug)]
 pub struct Split<T> {
-    /// Each with the sum of the weights up to and with its own; one of weight 0 ends where the one before it ends, so
-    /// that no draw falls on it.
+    /// Each entry with the sum of the weights up to and including its own. An entry of weight 0 has the same sum as the
+    /// one before it, so that no draw selects it.
     entries: Box<[(u64, T)]>,
     total: u64,
-    /// The entry that takes all, if only one takes anything.
+    /// The only entry that takes traffic, if there is just one.
     only: Option<usize>,
 }
 
@@ -45,7 +46,7 @@ impl<T> Split<T> {
         })
     }
 
-    /// Draws one entry; where only one takes anything, without a random number.
+    /// Draws one entry; needs no random number if a single entry takes all traffic.
     #[inline]
     pub fn pick(&self, rng: &mut impl Rng) -> &T {
         match self.only {
@@ -54,14 +55,14 @@ impl<T> Split<T> {
         }
     }
 
-    /// The entry that the draw `point` in `0..total` falls on.
+    /// The entry for the draw `point` in `0..total`.
     pub fn at(&self, point: u64) -> &T {
         let index = self.entries.partition_point(|(end, _)| *end <= point);
         let last = self.entries.len() - 1;
         &self.entries[index.min(last)].1
     }
 
-    /// Every entry with its weight, those of weight 0 included; of a lone entry the weight is 1.
+    /// All entries with their weights, including those of weight 0; a single entry has weight 1.
     pub fn entries(&self) -> impl Iterator<Item = (u64, &T)> {
         let mut before = 0;
         self.entries.iter().map(move |(end, entry)| {

@@ -1,27 +1,27 @@
-//! Slow start: an endpoint that is new gets a growing part of its weight.
+//! Slow start: the weight of a new endpoint grows over time.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How endpoints are warmed up.
+/// Slow start of new endpoints.
 ///
 /// Source: DestinationRule `trafficPolicy.loadBalancer.warmup`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Warmup {
-    /// How long. At least 1 ms.
+    /// Time until an endpoint has its whole weight. At least 1 ms.
     pub duration: Duration,
-    /// The part of its weight that an endpoint has at least, 0 to 1. Default: 0.1.
+    /// Minimum part of the weight, 0 to 1. Default: 0.1.
     pub least: f64,
-    /// The shape of the growth: 1 is a straight line, more grows faster at first. Above 0. Default: 1.
+    /// Shape of the growth: 1 is linear, larger values grow faster at first. Above 0. Default: 1.
     pub aggression: f64,
 }
 
-/// How warm an endpoint is that has less than its weight.
+/// Warm-up state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Warming {
-    /// The part of its weight that it has, below 1.
+    /// Part of the weight that the endpoint has now, below 1.
     pub factor: f64,
-    /// The time until it has all of it.
+    /// Time until the endpoint has its whole weight.
     pub left: Duration,
 }
 
@@ -32,14 +32,14 @@ impl fmt::Display for Warming {
     }
 }
 
-/// What weights are multiplied by while any of them is a fraction.
+/// Multiplier that makes fractions of weights integers.
 pub const PRECISION: f64 = 1000.0;
 
-/// How many steps the growth of a warm-up is made of.
+/// Number of steps of a warm-up.
 const STEPS: u32 = 20;
 
 impl Warmup {
-    /// The part of its weight that an endpoint of this age has; `None` when it is warm.
+    /// The part of its weight that an endpoint of this age has; `None` if it has all.
     pub fn factor(&self, age: Duration) -> Option<f64> {
         if age >= self.duration {
             return None;
@@ -49,13 +49,13 @@ impl Warmup {
         Some(line.powf(self.aggression.recip()).clamp(self.least, 1.0))
     }
 
-    /// How warm an endpoint of this age is; `None` when it is warm.
+    /// Warm-up state of an endpoint of this age; `None` if it has its whole weight.
     pub fn warming(&self, age: Duration) -> Option<Warming> {
         let left = self.duration.saturating_sub(age);
         self.factor(age).map(|factor| Warming { factor, left })
     }
 
-    /// After how long weights are to be looked at again.
+    /// Interval between two rebuilds of the weights: a step of the warm-up, but 50 ms to 5 s.
     pub fn step(&self) -> Duration {
         (self.duration / STEPS).clamp(Duration::from_millis(50), Duration::from_secs(5))
     }

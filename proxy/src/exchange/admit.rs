@@ -1,19 +1,19 @@
-//! Decides whether a request or a connection may go on, by the policies of the listener that it came to.
+//! Admission of requests and connections, by the policies of their listener.
 //!
-//! The step of [`run`](super::run), [`tcp::open`](super::tcp::open) and [`connect::run`](super::connect::run) for policies about
-//! clients; `explain` asks it for requests. It comes once the head is clean and normalized, and before any rule or
-//! destination is used.
+//! Called by [`run`](super::run), [`tcp::open`](super::tcp::open) and [`connect::run`](super::connect::run), and by
+//! `explain` for requests: after the head was cleaned and normalized, and before any rule or destination is used.
 
 use super::downstream::connection::PeerIdentity;
 use super::message::local_reply::LocalReply;
 use crate::snapshot::Listener;
 
-/// Returns whether a request or a connection of this client may go on.
+/// Admits a request or a connection of this client.
 ///
 /// # Errors
 ///
-/// The reply to a client that is refused. In plain text to a workload that demands mutual TLS, that is the reply of a server
-/// without such a route: the client came before the policy, and new connections in plain text end before they send a request.
+/// The reply to a client that is not admitted. For plain text to a workload that requires mutual TLS, it is the reply
+/// of a server without such a route: the connection is older than the policy, and new plain-text connections end before
+/// they send a request.
 ///
 /// Source: PeerAuthentication `spec.mtls`, `spec.portLevelMtls`.
 pub fn admit(listener: &Listener, peer: PeerIdentity<'_>) -> Result<(), LocalReply> {

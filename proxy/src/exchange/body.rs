@@ -1,4 +1,4 @@
-//! Bodies of requests: their progress, and what is kept of them for retries and copied for mirrors.
+//! Request bodies: their progress, buffers for retries, and copies for mirrors.
 
 pub mod feed;
 pub mod progress;

@@ -1,7 +1,7 @@
-//! CONNECT of a client that uses the sidecar as its HTTP proxy: a tunnel to the host and port that it names.
+//! CONNECT of a client that uses the sidecar as its HTTP proxy: a tunnel to the requested host and port.
 //!
-//! The tunnel goes by the rules for raw TCP connections and is counted and logged as one; 200 is sent once the connection
-//! to the endpoint is there.
+//! The tunnel follows the rules for raw TCP connections, and is counted and logged as one. 200 is sent once the
+//! upstream connection is established.
 
 use std::cell::Cell;
 use std::io;
@@ -27,7 +27,7 @@ use crate::telemetry::{Gauge, HttpVersion, ResponseFlags};
 /// Size of the copy buffer of each direction.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Whether a request is a CONNECT on a listener that takes them.
+/// Whether a request is a CONNECT on a listener for HTTP proxy requests.
 pub fn is_for<B>(request: &Request<B>, snapshot: &SnapshotRef, connection: &Connection) -> bool {
     let takes = |listener: &Listener| matches!(listener.service, Service::HttpProxy);
     *request.method() == Method::CONNECT
@@ -36,7 +36,7 @@ pub fn is_for<B>(request: &Request<B>, snapshot: &SnapshotRef, connection: &Conn
             .is_some_and(|listener| takes(listener))
 }
 
-/// Connects, answers, and leaves the tunnel to a task of its own.
+/// Connects, responds, and spawns a task for the tunnel.
 pub async fn run(
     worker: &Rc<Worker>,
     snapshot: &SnapshotRef,
@@ -78,7 +78,7 @@ pub async fn run(
             tunnel(worker, switched, opened);
             let mut response = Response::new(ReplyBody::Empty);
             if !is_http1 {
-                // what the codec makes a tunnel of, as of an extended CONNECT
+                // the codec turns this status into a tunnel, as for an extended CONNECT
                 *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             }
             response
@@ -95,12 +95,12 @@ fn version(version: Version) -> HttpVersion {
     }
 }
 
-/// Carries bytes both ways in a task of its own, until both sides have ended.
+/// Spawns a task that copies bytes in both directions until both sides have ended.
 fn tunnel(worker: &Rc<Worker>, downstream: Option<Switched>, opened: Opened) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
         worker.raise(Gauge::UpgradesActive);
-        // a client that is gone leaves a record that says so
+        // if the client is gone, the record says so
         if let Some(switched) = downstream
             && let Some(downstream) = switched.ready().await
         {
@@ -161,7 +161,7 @@ async fn carry(downstream: HandedOver, opened: Opened) {
     }
 }
 
-/// How a tunnel came to its end.
+/// Outcome of a tunnel.
 enum Ended {
     Copied(io::Result<(u64, u64)>),
     CutOff(io::Error),
@@ -169,7 +169,7 @@ enum Ended {
     Idle,
 }
 
-/// Waits until nothing has moved for this long.
+/// Waits until no byte has moved for `limit`.
 async fn idle(moved: &Cell<Instant>, limit: Duration) {
     loop {
         let due = moved.get() + limit;
@@ -187,7 +187,7 @@ async fn end(at: Option<Instant>) {
     }
 }
 
-/// Counts the bytes of a tunnel, and knows when one moved last.
+/// Counts the bytes of a tunnel, and stores the time of the last one.
 struct Moving<'a> {
     record: Record,
     moved: &'a Cell<Instant>,

@@ -1,4 +1,4 @@
-//! The downstream side of a tunnel, whose bytes are counted as they move: they are known however the tunnel ends.
+//! Byte counts of a tunnel, updated as bytes move, so that they are right however the tunnel ends.
 
 use std::io;
 use std::pin::Pin;
@@ -6,23 +6,23 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What counts the bytes of a tunnel.
+/// Counter of a tunnel's bytes.
 pub trait Count: Unpin {
-    /// Bytes that came from downstream, and that went there.
+    /// Counts bytes received from and sent to the downstream side.
     fn carried(&mut self, received: u64, sent: u64);
 }
 
-/// A side whose bytes are counted.
+/// A stream whose bytes are counted.
 pub struct Counted<S, C> {
     stream: S,
-    /// What counts them.
+    /// The counter.
     pub count: C,
-    /// Whether this is the side that failed.
+    /// Whether this side has failed.
     pub is_broken: bool,
 }
 
 impl<S, C> Counted<S, C> {
-    /// Counts the bytes of a stream.
+    /// Wraps a stream.
     pub fn new(stream: S, count: C) -> Self {
         Self {
             stream,

@@ -1,4 +1,4 @@
-//! What a rule does before its request goes anywhere: faults, then CORS. Rules without either never come here.
+//! Fault injection and CORS, before a request is forwarded. Not used for rules without either.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::exchange::worker::Worker;
 use crate::filter::{Abort, CorsVerdict, Early, Fault};
 use crate::telemetry::{Counter, Gauge, ResponseFlags};
 
-/// Most requests that one worker holds back at a time; further ones go on undelayed, and are counted.
+/// Maximum number of requests that one worker delays at a time; further ones are not delayed, and counted.
 pub const DELAYED_MAX: u32 = 10_000;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -35,7 +35,7 @@ pub async fn run(
     {
         return aborted(&context, request, abort, record);
     }
-    // the endpoints of now, after a delay
+    // use the current endpoints after a delay
     let newest = context.worker.snapshot();
     let context = RequestContext {
         snapshot: &newest,
@@ -62,7 +62,7 @@ pub async fn run(
     }
 }
 
-/// Draws the faults of a request and waits; returns what it is answered with, if it is aborted.
+/// Draws the faults of a request and waits for its delay; returns the reply if it is aborted.
 async fn suffer(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Option<Abort> {
     let plan = worker.random(|rng| fault.plan(rng));
     if let Some(time) = plan.delay {
@@ -78,7 +78,7 @@ async fn suffer(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Opti
     plan.abort
 }
 
-/// The place of a request that is held back, given up when the wait is over or its client has left.
+/// Counts a delayed request until its delay is over or its client has disconnected.
 struct DelayPermit<'a>(&'a Worker);
 
 impl<'a> DelayPermit<'a> {
@@ -105,7 +105,7 @@ impl Drop for DelayPermit<'_> {
     }
 }
 
-/// Answers an aborted request, with the rule's response edits.
+/// Replies to an aborted request, with the rule's response edits.
 fn aborted(
     context: &RequestContext<'_>,
     request: &Request<DownstreamBody>,

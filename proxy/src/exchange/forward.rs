@@ -1,4 +1,4 @@
-//! Forwards a request: prepares it, sends it, and passes the response on.
+//! Forwards a request: prepares it, sends it, and returns the response.
 
 mod edits;
 pub mod mirror;
@@ -43,7 +43,7 @@ pub async fn run(
     }
 }
 
-/// Makes a response of what became of a request. What was prepared for it stays where it is: it is large.
+/// Turns the result of the attempts into a response. `prepared` is passed by reference, since it is large.
 pub(super) fn finish(
     context: &RequestContext<'_>,
     prepared: &mut Prepared<'_>,
@@ -83,7 +83,7 @@ fn fail(
     response
 }
 
-/// Whether the workload beside a sidecar takes no connections, and the request may be sent to another one.
+/// Whether the workload of a sidecar refuses connections, and the client may send the request elsewhere.
 fn is_unreached(context: &RequestContext<'_>, prepared: &Prepared<'_>, error: &Error) -> bool {
     let connection = context.connection;
     let listener = (context.snapshot).listener(&connection.listener, connection.client.destination);
@@ -94,7 +94,7 @@ fn is_unreached(context: &RequestContext<'_>, prepared: &Prepared<'_>, error: &E
     is_inbound && is_refused && is_safe
 }
 
-/// What the client gets when the last attempt fails.
+/// The reply after the last attempt has failed.
 fn failure_reply(
     context: &RequestContext<'_>,
     prepared: &Prepared<'_>,
@@ -121,7 +121,7 @@ fn failure_reply(
     reply
 }
 
-/// Makes a local reply on a matched route, with the route's response edits.
+/// Creates a local reply on a matched route, with the route's response edits.
 pub(super) fn refuse(
     context: &RequestContext<'_>,
     refused: &mut Refused<'_>,
@@ -135,7 +135,8 @@ pub(super) fn refuse(
     response.map(ReplyBody::from)
 }
 
-/// Passes the upstream's response on: hop-by-hop headers out, our own in, then the route's edits; the body streams.
+/// Passes on the upstream's response: removes hop-by-hop headers, adds the proxy's, then applies the route's edits; the
+/// body streams.
 fn pass(
     context: &RequestContext<'_>,
     prepared: &mut Prepared<'_>,

@@ -1,7 +1,6 @@
-//! Requests of gRPC-Web on their way to endpoints that speak gRPC, and the responses to them.
+//! gRPC-Web requests to gRPC endpoints, and their responses.
 //!
-//! As Envoy's filter `grpc_web` does it, which stands before all others: a response of the proxy itself is translated as
-//! one of an endpoint is.
+//! Like Envoy's filter `grpc_web` in first position: local replies are translated like responses of endpoints.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,13 +23,13 @@ use crate::snapshot::Snapshot;
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// The protocol of a server, as Gateway spells it.
+/// The protocol of a server, as spelled in a Gateway.
 const PROTOCOL: &str = "GRPC-WEB";
 
-/// Most bytes of a body that is not of gRPC that become the message of the status, as in Envoy.
+/// Maximum number of bytes of a non-gRPC body that become the status message, as in Envoy.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
-/// Makes a request of gRPC-Web one of gRPC, if its host is one of that. `None`, and no change, for every other request.
+/// Translates a gRPC-Web request to gRPC if its host has this enabled; `None`, and no change, for other requests.
 pub fn translate(
     found: &Found,
     request: &mut Request<DownstreamBody>,
@@ -47,7 +46,7 @@ pub fn translate(
     Some(text)
 }
 
-/// Makes the reply to a request that no rule takes one of gRPC-Web, if the request is of that and its port has it.
+/// Translates the reply for a request without a rule, if it is gRPC-Web and its port has this enabled.
 pub fn refuse(
     mut reply: Response<ReplyBody>,
     snapshot: &Snapshot,
@@ -66,7 +65,7 @@ pub fn refuse(
     reply
 }
 
-/// Makes a response one of gRPC-Web.
+/// Translates a response to gRPC-Web.
 pub async fn respond(mut response: Response<ReplyBody>, text: Text) -> Response<ReplyBody> {
     if !translate_head(&mut response, text) {
         let message = beginning(response.body_mut()).await;
@@ -81,14 +80,14 @@ pub async fn respond(mut response: Response<ReplyBody>, text: Text) -> Response<
     response
 }
 
-/// Makes the head of a response one of gRPC-Web. Returns whether its clients understand the body.
+/// Translates the head of a response. Returns whether gRPC-Web clients understand the body.
 fn translate_head(response: &mut Response<ReplyBody>, text: Text) -> bool {
     let ended = response.body().is_end_stream();
     let status = response.status();
     grpc_web::translate_response(status, response.headers_mut(), ended, text.response)
 }
 
-/// Makes a status of gRPC of the status and the body of a response that is not of gRPC.
+/// Sets the gRPC status from the status and the body of a non-gRPC response.
 fn set_status(response: &mut Response<ReplyBody>, message: &[u8]) {
     let status = grpc_status(response.status());
     let headers = response.headers_mut();
@@ -99,7 +98,7 @@ fn set_status(response: &mut Response<ReplyBody>, message: &[u8]) {
     headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
 }
 
-/// The beginning of a body, which is read to its end. One that breaks off has ended, too: its status is told anyway.
+/// Reads a body to its end and returns its beginning. An incomplete body counts as ended: its status is sent anyway.
 async fn beginning(body: &mut ReplyBody) -> BytesMut {
     let mut beginning = BytesMut::new();
     while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {

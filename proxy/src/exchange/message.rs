@@ -1,4 +1,4 @@
-//! Heads of requests and responses: what the proxy adds, removes, keeps and replies by itself.
+//! Heads of requests and responses: added and removed fields, saved heads, local replies.
 
 pub mod added;
 pub mod clean;

@@ -1,7 +1,7 @@
-//! How an exchange ended: recorded once, in one place, in metrics and access log.
+//! The outcome of an exchange, reported once to metrics and the access log.
 //!
-//! A [`Record`] begins with the request's head and starts as a downstream disconnect; the end of the exchange
-//! sets the outcome. A future that is dropped half-way thus still counts as what it was.
+//! A [`Record`] begins with the request's head and assumes a downstream disconnect; the end of the exchange sets the
+//! real outcome. A future that is dropped half-way is thus reported correctly.
 
 pub mod health;
 pub mod log;
@@ -37,14 +37,14 @@ use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, Rou
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// How the response came to its end.
+/// Outcome of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// All of it was sent.
+    /// Sent completely.
     Complete,
-    /// The route's timeout ran out in the middle of the body.
+    /// The route's timeout expired during the body.
     TimedOut,
-    /// The upstream broke off in the middle of the body.
+    /// The upstream failed during the body.
     UpstreamBroke(Kind),
 }
 
@@ -53,47 +53,46 @@ pub struct Record {
     worker: Rc<Worker>,
     connection: Rc<Connection>,
     started: Instant,
-    /// The same as wall-clock time, computed on first use.
+    /// Wall-clock time of `started`, computed on first use.
     start_time: Cell<Option<SystemTime>>,
-    /// When it went on after its head was in; later only after a delay.
+    /// Time when forwarding began: `started`, or the end of a delay.
     went_on: Instant,
-    /// The endpoint that the request went to; counted as active until the record ends.
+    /// The endpoint of the request; counted as active until the record ends.
     picked: Option<PickedEndpoint>,
-    /// The cluster that it is for.
+    /// The cluster of the request.
     target: Option<Target>,
-    /// Counts the requests of a rule with a `statPrefix`.
+    /// Metrics of a rule with a `statPrefix`.
     route_stats: Option<Arc<RouteStats>>,
     progress: Option<Rc<Progress>>,
     log: Option<Box<LogFields>>,
     code: u16,
     flags: ResponseFlags,
-    /// What else is said of it, however it ends.
+    /// Flags to add in any case.
     added: ResponseFlags,
-    /// How often the request was sent to an endpoint.
+    /// Number of attempts.
     attempts: u32,
-    /// Status of the last of these attempts; 0 for none.
+    /// Status of the last attempt; 0 for none.
     attempt_code: u16,
     details: Cow<'static, str>,
     grpc: bool,
-    /// Whether its client speaks gRPC-Web, which gets local replies as clients of plain HTTP do; with the fault of its
-    /// base64.
+    /// Set for a gRPC-Web client, which gets local replies in plain HTTP; holds the error of its base64.
     web: Option<Base64Fault>,
     /// Whether the method is HEAD.
     head: bool,
     grpc_status: Option<u8>,
-    /// Bytes that a tunnel took from the client; those of a request's body are in `progress`.
+    /// Bytes that a tunnel received from the client; those of a request's body are in `progress`.
     received_bytes: u64,
     sent_bytes: u64,
-    /// Counts messages of the response, for gRPC.
+    /// Counter of the response's gRPC messages.
     messages: Messages,
     upstream_time: Option<Duration>,
-    /// Whether the connection, or its stream, carries another protocol now.
+    /// Whether the connection, or its stream, was switched to another protocol.
     tunnel: bool,
     ended: bool,
 }
 
 impl Record {
-    /// Begins a record when a request's head is in.
+    /// Begins a record when a request's head was read.
     pub fn begin<B>(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
@@ -137,12 +136,12 @@ impl Record {
         &self.connection
     }
 
-    /// When the request's head was in.
+    /// Time when the request's head was read.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// The same by the clock on the wall, alike at each call.
+    /// Wall-clock time of [`Self::started`]; the same at each call.
     pub fn start_time(&self) -> SystemTime {
         let known = self.start_time.get();
         let time = known.unwrap_or_else(|| {
@@ -153,28 +152,28 @@ impl Record {
         time
     }
 
-    /// Whether the request is of gRPC, or of gRPC-Web and translated.
+    /// Whether the request is gRPC, or translated from gRPC-Web.
     pub fn is_grpc(&self) -> bool {
         self.grpc
     }
 
-    /// Whether local replies to the request are those of gRPC.
+    /// Whether local replies to the request are in gRPC form.
     pub fn replies_grpc(&self) -> bool {
         self.grpc && self.web.is_none()
     }
 
-    /// Notes that the request was of gRPC-Web, and is of gRPC now.
+    /// Records that a gRPC-Web request was translated to gRPC.
     pub fn translated(&mut self, fault: Base64Fault) {
         self.grpc = true;
         self.web = Some(fault);
     }
 
-    /// Why the client's base64 could not be decoded, if so.
+    /// The error of the client's base64, if any.
     pub fn base64_fault(&self) -> Option<&'static str> {
         self.web.as_ref()?.get()
     }
 
-    /// Notes the cluster that the request is for.
+    /// Records the cluster of the request.
     pub fn target(&mut self, target: &Target) {
         if let Some(log) = &mut self.log {
             log.target(target.cluster().name());
@@ -182,7 +181,7 @@ impl Record {
         self.target = Some(target.clone());
     }
 
-    /// Notes the endpoint that the request goes to, and counts the request in there.
+    /// Records the endpoint of the first attempt, and counts the request as active there.
     pub fn went_to(&mut self, picked: PickedEndpoint, progress: &Rc<Progress>) {
         self.attempt_begins(picked);
         if self.grpc {
@@ -191,7 +190,7 @@ impl Record {
         self.progress = Some(Rc::clone(progress));
     }
 
-    /// Notes the endpoint that an attempt goes to, and counts the request as active there instead of at the one before.
+    /// Records the endpoint of an attempt, and moves the active request there from the previous endpoint.
     pub fn attempt_begins(&mut self, picked: PickedEndpoint) {
         self.attempts += 1;
         if let Some(before) = self.goes_to(picked) {
@@ -199,7 +198,7 @@ impl Record {
         }
     }
 
-    /// Notes the endpoint that an attempt goes to; returns the one before. Alone, for an attempt that had no connection yet.
+    /// Changes the endpoint and returns the previous one. Called alone for an attempt that had no connection yet.
     pub fn goes_to(&mut self, picked: PickedEndpoint) -> Option<PickedEndpoint> {
         picked.enter();
         let before = self.picked.replace(picked)?;
@@ -207,23 +206,23 @@ impl Record {
         Some(before)
     }
 
-    /// Notes the status of an attempt, if it got a response.
+    /// Records the status of an attempt, if it got a response.
     pub fn attempt_ended<B, E>(&mut self, attempted: &Result<Response<B>, E>) {
         let status = attempted.as_ref().map(Response::status);
         self.attempt_code = status.map_or(0, |status| status.as_u16());
     }
 
-    /// How often the request was sent to an endpoint.
+    /// Number of attempts.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// What the access log line will say, if there will be one.
+    /// Fields of the access log line, if there will be one.
     pub fn log_mut(&mut self) -> Option<&mut LogFields> {
         self.log.as_deref_mut()
     }
 
-    /// Notes the response's head, as it goes to the client.
+    /// Records the response's head, as sent to the client.
     pub fn responded(
         &mut self,
         code: u16,
@@ -235,50 +234,50 @@ impl Record {
         self.details = details.into();
     }
 
-    /// Adds a flag that stays, however the exchange ends.
+    /// Adds a flag that is kept whatever the outcome.
     pub fn also(&mut self, flags: ResponseFlags) {
         self.added |= flags;
     }
 
-    /// Notes that the request goes on only now; the time before is not the upstream's.
+    /// Records that forwarding begins only now; the time before is not the upstream's.
     pub fn went_on(&mut self) {
         self.went_on = clock::now();
     }
 
-    /// Address of the endpoint that the request went to, if it has one.
+    /// Socket address of the endpoint, if it has one.
     pub fn upstream(&self) -> Option<SocketAddr> {
         self.picked.as_ref()?.endpoint().address.socket()
     }
 
-    /// DNS name of the endpoint that the request went to, if it is one endpoint by that name.
+    /// DNS name of the endpoint, if the name itself is the endpoint.
     pub fn upstream_name(&self) -> Option<&str> {
         self.picked.as_ref()?.dns_name()
     }
 
-    /// From the beginning of the request to its last byte, if that is read.
+    /// Time from the beginning of the request to its last byte, if that was read.
     pub fn request_took(&self) -> Option<Duration> {
         let ended = self.progress.as_ref()?.ended(self.went_on)?;
         Some(ended.saturating_duration_since(self.started))
     }
 
-    /// Bytes of the request's body so far.
+    /// Number of bytes of the request's body so far.
     pub fn received(&self) -> u64 {
         self.progress
             .as_ref()
             .map_or(0, |progress| progress.bytes())
     }
 
-    /// What is said so far of how the exchange went.
+    /// Response flags so far.
     pub fn flags(&self) -> ResponseFlags {
         self.flags | self.added
     }
 
-    /// Why, in Envoy's words.
+    /// Response code details, in Envoy's words.
     pub fn details(&self) -> &str {
         &self.details
     }
 
-    /// Makes a local reply and notes it.
+    /// Creates and records a local reply.
     pub fn reply(&mut self, local: &LocalReply) -> Response<Bytes> {
         self.connection.answered_here.set(true);
         let mut response = local.response(self.replies_grpc());
@@ -298,12 +297,12 @@ impl Record {
         counters.local_reply(self.worker.id, flags);
     }
 
-    /// Notes a response that a route made by itself.
+    /// Records a direct response of a route.
     pub fn answered(&mut self, response: &Response<Bytes>) {
         self.answered_as(response, "direct_response");
     }
 
-    /// Notes a response that a rule made by itself, with these details.
+    /// Records a response that a rule made itself, with these details.
     pub fn answered_as(&mut self, response: &Response<Bytes>, details: &'static str) {
         self.connection.answered_here.set(true);
         let code = response.status().as_u16();
@@ -313,7 +312,7 @@ impl Record {
         self.sent_bytes = response.body().len() as u64;
     }
 
-    /// Notes the route that took the request.
+    /// Records the route of the request.
     pub fn routed(&mut self, route: &Route) {
         if let Some(log) = &mut self.log
             && !route.name.is_empty()
@@ -323,29 +322,29 @@ impl Record {
         self.route_stats.clone_from(&route.stats);
     }
 
-    /// Notes that the upstream's response head is here; returns the time since the request's last byte went out, or
-    /// nothing if the response came before it.
+    /// Records the arrival of the upstream's response head. Returns the time since the request's last byte, or `None`
+    /// if the response came first.
     pub fn upstream_took(&mut self) -> Option<Duration> {
         let ended = self.progress.as_ref()?.ended(self.went_on)?;
         self.upstream_time = Some(clock::now().saturating_duration_since(ended));
         self.upstream_time
     }
 
-    /// Notes that the exchange goes on as a tunnel.
+    /// Records that the exchange has become a tunnel.
     pub fn tunnels(&mut self) {
         self.tunnel = true;
         let tunnels = &self.connection.tunnels;
         tunnels.set(tunnels.get() + 1);
     }
 
-    /// Notes a gRPC status that came in headers.
+    /// Records a gRPC status in headers or trailers.
     pub fn saw_headers(&mut self, headers: &HeaderMap) {
         if self.grpc {
             self.grpc_status = grpc_status(headers).or(self.grpc_status);
         }
     }
 
-    /// Notes a frame of the response's body.
+    /// Records a frame of the response's body.
     pub fn saw_frame(&mut self, frame: &Frame<Bytes>) {
         if let Some(data) = frame.data_ref() {
             self.sent_bytes += data.len() as u64;
@@ -357,13 +356,13 @@ impl Record {
         }
     }
 
-    /// Notes bytes that a tunnel moved: from the client, and to the client.
+    /// Records bytes that a tunnel received from and sent to the client.
     pub fn tunneled(&mut self, received: u64, sent: u64) {
         self.received_bytes += received;
         self.sent_bytes += sent;
     }
 
-    /// Ends the record: reports to metrics and access log.
+    /// Ends the record with this outcome: reports to metrics and access log.
     pub fn finish(mut self: Box<Self>, ending: Ending) {
         match ending {
             Ending::Complete => (),
@@ -454,7 +453,7 @@ impl Drop for Record {
             tunnels.set(tunnels.get() - 1);
         }
         if !self.ended {
-            // the head may be out already: the code stays what was sent
+            // the head may have been sent: the code stays
             self.flags = ResponseFlags::DC;
             self.details = "downstream_remote_disconnect".into();
         }

@@ -1,4 +1,4 @@
-//! Where a request goes: its route, its cluster, and one of the cluster's endpoints.
+//! Selection of a request's route, cluster and endpoint.
 
 pub mod affinity;
 pub mod context;

@@ -1,7 +1,7 @@
-//! Walks one raw TCP connection: rule, destination, endpoint, attempts; and tells its end, once.
+//! Path of one raw TCP connection: rule, destination, endpoint, attempts, and a single report of its end.
 //!
-//! The same steps as for a request, without a head. The result is a connected stream with a [`Record`], which
-//! the codec fills while bytes move. A connection may stay for days, so that a record holds no snapshot.
+//! The same steps as for a request, without a head. The result is a connected stream with a [`Record`], which the codec
+//! updates while bytes move. A connection may last for days, so that a record holds no snapshot.
 
 use std::borrow::Cow;
 use std::io;
@@ -36,55 +36,55 @@ use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 /// A downstream TCP connection to proxy.
 #[derive(Clone, Debug)]
 pub struct DownstreamTcp {
-    /// The listener that it came to.
+    /// Listener that accepted the connection.
     pub listener: Arc<ListenerKey>,
     /// Address of the peer.
     pub remote: SocketAddr,
-    /// Our address, or that which the client dialed.
+    /// Address of the proxy, or the address that the client dialed.
     pub local: SocketAddr,
-    /// The address that the client dialed, where that is not the proxy's own.
+    /// Address that the client dialed; `None` if it is the proxy's own.
     pub dialed: Option<SocketAddr>,
-    /// The name that a TLS client asked for.
+    /// SNI of a TLS client.
     pub server_name: Option<Arc<str>>,
-    /// The result of the TLS handshake, if TLS ends here.
+    /// TLS handshake results, if TLS is terminated.
     pub tls: Option<Rc<Handshake>>,
-    /// Whether it is still unknown if TLS ends here: the connection is counted once that is known.
+    /// Whether it is not known yet if TLS is terminated: the connection is counted once that is known.
     pub is_undecided: bool,
-    /// The rules of the server that it came to; none when no server is for it.
+    /// Rules of the server for the connection; `None` if there is no server for it.
     pub routes: Option<Arc<OpaqueRoutes>>,
-    /// The request that asked for the connection, of a client of the HTTP proxy.
+    /// The CONNECT request, for a client of the HTTP proxy.
     pub connect: Option<Box<ConnectRequest>>,
 }
 
-/// A CONNECT of a client that uses the sidecar as its HTTP proxy.
+/// CONNECT request of a client that uses the sidecar as its HTTP proxy.
 #[derive(Clone, Debug)]
 pub struct ConnectRequest {
-    /// The host that it names, or the reply to one that names none.
+    /// Requested host, or the reply if there is none.
     pub named: Result<NamedHost, LocalReply>,
-    /// The same as the client wrote it.
+    /// Authority as sent by the client.
     pub authority: Option<Authority>,
-    /// The HTTP version that the client speaks.
+    /// HTTP version of the client.
     pub version: HttpVersion,
-    /// Its `user-agent`.
+    /// `user-agent` of the client.
     pub user_agent: Option<HeaderValue>,
 }
 
-/// Time without a byte in either direction after which a connection is closed, where no policy says another.
+/// Default idle timeout: time without a byte in either direction after which a connection is closed.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// A connection that was made for one from downstream.
+/// An established upstream connection.
 pub struct Opened {
     /// The connection to the endpoint.
     pub upstream: Dialed,
-    /// Bytes that the endpoint gets first: the PROXY protocol header.
+    /// Bytes to send to the endpoint first: the PROXY protocol header.
     pub preface: Bytes,
-    /// How long it may be idle; none for the proxy's own time.
+    /// Idle timeout; `None` for the default.
     pub idle_timeout: Option<Duration>,
-    /// When it is closed, whatever it carries.
+    /// Time when the connection is closed, even if it is active.
     pub ends_at: Option<Instant>,
-    /// Counts the connection to the endpoint until it is closed.
+    /// Counts the upstream connection until it is closed.
     pub permit: ConnectionPermit,
-    /// Tells its end.
+    /// Report of the connection's end.
     pub record: Record,
 }
 
@@ -92,7 +92,7 @@ pub struct Opened {
 ///
 /// # Errors
 ///
-/// Why there is none, as a reply to a client that sent a request; it has been logged then.
+/// The reply for a client that sent a CONNECT; the failure is logged already.
 pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Result<Opened, LocalReply> {
     let snapshot = worker.snapshot();
     let mut asked = asked;
@@ -111,14 +111,14 @@ pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Result<Opened, L
     Err(refusal)
 }
 
-/// The destination of a connection, with the address that its client dialed or named.
+/// Finds the destination of a connection, with the address that its client dialed or named.
 async fn find(
     worker: &Worker,
     snapshot: &SnapshotRef,
     asked: &DownstreamTcp,
     record: &mut Record,
 ) -> Result<(Target, Option<Arc<Tunnel>>), LocalReply> {
-    // of others it is known later who the client is
+    // for undecided connections, the client is identified later
     if !record.is_undecided {
         record.admit(snapshot, record.tls.as_deref())?;
     }
@@ -181,8 +181,8 @@ fn target(
     Ok((target, route.tunnel.clone()))
 }
 
-/// Says which name a client of another cluster asked for, and which there are: without it neither side would know what
-/// is wrong. At most once a second, since clients may send any name.
+/// Logs the unknown name that a client of another cluster requested, with the known ones: without it neither side could
+/// diagnose the problem. At most once per second, since clients may send any name.
 #[cold]
 fn tell_unknown(worker: &Worker, asked: &DownstreamTcp, known: &Federated) {
     let now = Instant::now();
@@ -208,10 +208,10 @@ fn tell_unknown(worker: &Worker, asked: &DownstreamTcp, known: &Federated) {
     }
 }
 
-/// Shortest interval between two log lines about unknown names.
+/// Minimum interval between two log lines about unknown names.
 const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A connection that was made, but for its record.
+/// An established upstream connection, without its record.
 struct Made {
     upstream: Dialed,
     preface: Bytes,
@@ -233,7 +233,7 @@ impl Made {
     }
 }
 
-/// Connects to an endpoint of the newest snapshot, and to others when that fails or the endpoint leaves.
+/// Connects to an endpoint of the newest snapshot, and to others if that fails or the endpoint is removed.
 async fn connect(
     worker: &Rc<Worker>,
     target: &Target,
@@ -318,7 +318,7 @@ async fn connect_to(
     };
     let made = Instant::now();
     let mut settings = pool_target.connect_settings();
-    // in plain text it goes with the first bytes of the client, in TLS before the handshake
+    // in plain text it is sent with the first bytes of the client, in TLS before the handshake
     let announced = settings.announced.take_if(|_| settings.tls.is_none());
     let upstream = dial(pool_target.reach, &settings, tunnel.as_deref(), counts).await?;
     let settings = pool_target.settings;
@@ -331,7 +331,7 @@ async fn connect_to(
     })
 }
 
-/// Why a connection could not be made, for the log.
+/// The reason for a failed connection, for the access log.
 fn failure(error: &Error) -> Box<str> {
     if let Some(reason) = error.transport() {
         return Box::from(&**reason);
@@ -344,7 +344,7 @@ fn failure(error: &Error) -> Box<str> {
     }
 }
 
-/// The key of a connection, which is its client's address or none.
+/// Inputs of picks: the hash of the client's address, if the cluster uses it.
 fn ask(target: &Target, record: &Record) -> Ask {
     let by_address = matches!(target.cluster().hash_key(), Some(HashKey::SourceIp));
     let client = by_address.then(|| record.client.source.ip());
@@ -354,7 +354,7 @@ fn ask(target: &Target, record: &Record) -> Ask {
     }
 }
 
-/// Everything that the end of a connection reports; recorded when it is dropped.
+/// Everything that the end of a connection reports; reported when it is dropped.
 pub struct Record {
     worker: Rc<Worker>,
     listener: Arc<ListenerKey>,
@@ -362,21 +362,21 @@ pub struct Record {
     started: Instant,
     client: Client,
     server_name: Option<Arc<str>>,
-    /// Kept until the statistics are known.
+    /// TLS handshake results, kept until the metrics are known.
     tls: Option<Rc<Handshake>>,
-    /// The identity of the client.
+    /// Identity of the client.
     principal: Option<Box<str>>,
-    /// The request that asked for it.
+    /// The CONNECT request.
     connect: Option<Box<ConnectRequest>>,
-    /// Status of the response to that; 0 if there is none.
+    /// Status of the response to the CONNECT; 0 for none.
     status: u16,
     cluster: Option<Arc<str>>,
-    /// Key and tier of the member that it goes to, where several serve it; else its name.
+    /// Key and tier of the picked member, with several members; else the name of the cluster.
     member: Option<(Arc<str>, Option<u8>)>,
-    /// Endpoints that it was tried on.
+    /// Number of attempts.
     attempts: u32,
     stats: Arc<RequestStats>,
-    /// Counted as active until the record ends.
+    /// Endpoint where the connection counts as active until the record ends.
     endpoint: Option<Arc<EndpointState>>,
     address: Option<Address>,
     ends: Option<Rc<Ends>>,
@@ -386,7 +386,7 @@ pub struct Record {
     flags: ResponseFlags,
     received: u64,
     sent: u64,
-    /// Whether it is still unknown who the client is.
+    /// Whether the client is not identified yet.
     is_undecided: bool,
     counted: bool,
 }
@@ -427,7 +427,7 @@ impl Record {
         }
     }
 
-    /// Notes the endpoint that is tried, and counts the connection in there.
+    /// Records the endpoint of an attempt, and counts the connection as active there.
     fn goes_to(&mut self, picked: &PickedEndpoint) {
         let endpoint = picked.endpoint();
         endpoint.state.enter();
@@ -454,11 +454,11 @@ impl Record {
         }
     }
 
-    /// Counts the connection, now that it is known who its client is.
+    /// Counts the connection once its client is identified.
     ///
     /// # Errors
     ///
-    /// The reply for a client that may not go on.
+    /// The reply for a client that is not admitted.
     pub fn decided(
         &mut self,
         tls: Option<Rc<Handshake>>,
@@ -477,21 +477,21 @@ impl Record {
         self.admit(&self.worker.snapshot(), tls.as_deref())
     }
 
-    /// Asks whether the connection may go on, by the current policies of its listener.
+    /// Checks the admission of the connection, by the current policies of its listener.
     fn admit(&self, snapshot: &SnapshotRef, tls: Option<&Handshake>) -> Result<(), LocalReply> {
         let listener = snapshot.listener(&self.listener, self.client.destination);
         let listener = listener.ok_or(LocalReply::NO_CONNECTION_RULE)?;
         admit(listener, PeerIdentity::new(tls))
     }
 
-    /// Notes bytes that were carried: from the client, and to it.
+    /// Records bytes received from and sent to the client.
     pub fn carried(&mut self, received: u64, sent: u64) {
         self.received += received;
         self.sent += sent;
         self.stats.tcp().carried(self.worker.id, received, sent);
     }
 
-    /// Ends the record of a connection that gets no further, for which this is the reply to a client that sent a request.
+    /// Ends the record of a failed connection; `reply` is for a client that sent a CONNECT.
     pub fn refuse(mut self, reply: &LocalReply) {
         self.details = (!reply.details.is_empty()).then(|| reply.details.clone());
         if self.connect.is_some() {
@@ -500,7 +500,7 @@ impl Record {
         self.finish(reply.flags, None);
     }
 
-    /// Ends the record: how, and why if this proxy closed the connection.
+    /// Ends the record with its flags, and with the reason if the proxy closed the connection.
     pub fn finish(mut self, flags: ResponseFlags, termination: Option<&'static str>) {
         self.flags = flags;
         self.termination = termination;
@@ -560,12 +560,12 @@ impl Drop for Record {
     }
 }
 
-/// Which side broke a connection.
+/// The side that broke a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that calls us.
+    /// The client.
     Downstream,
-    /// The one that we call.
+    /// The endpoint.
     Upstream,
 }
 

@@ -1,4 +1,4 @@
-//! What one worker thread owns and lends to every exchange on it.
+//! State of one worker thread that its exchanges use.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -21,31 +21,31 @@ use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Counts};
 
-/// What a worker is made from; can be sent to its thread.
+/// Parts to create a worker from; can be sent to its thread.
 pub struct WorkerParts {
     /// Number of the worker.
     pub id: WorkerId,
-    /// The published snapshot.
+    /// Slot of the published snapshot.
     pub snapshot: SnapshotSlot,
     /// Counters of all workers.
     pub telemetry: Arc<Telemetry>,
-    /// Statistics of requests that no route took.
+    /// Metrics of requests without a route.
     pub unrouted: Arc<RequestStats>,
-    /// Where log lines go.
+    /// Access log.
     pub access_log: AccessLogger,
     /// State of endpoints.
     pub registry: Arc<Registry>,
     /// Settings of the request path.
     pub settings: ExchangeSettings,
-    /// How names are resolved that clients of the HTTP proxy name and no resource has; none for not at all.
+    /// Resolver for hosts that clients of the HTTP proxy name and no resource has; `None` to resolve none.
     pub resolve: Option<ResolveName>,
-    /// Addresses of the admin server and the health pages, which clients of the HTTP proxy do not reach.
+    /// Addresses of the admin server and the health pages, which clients of the HTTP proxy must not reach.
     pub private: Arc<[SocketAddr]>,
     /// Seed of the worker's random numbers.
     pub seed: u64,
 }
 
-/// What one worker thread owns and lends to every exchange on it.
+/// State of one worker thread that its exchanges use.
 pub struct Worker {
     /// Number of the worker.
     pub id: WorkerId,
@@ -53,44 +53,44 @@ pub struct Worker {
     pub pools: Pools,
     /// Counters of all workers.
     pub telemetry: Arc<Telemetry>,
-    /// Statistics of requests that no route took.
+    /// Metrics of requests without a route.
     pub unrouted: Arc<RequestStats>,
-    /// Where log lines go.
+    /// Access log.
     pub access_log: AccessLogger,
     /// Settings of the request path.
     pub settings: ExchangeSettings,
-    /// Memory for the heads of requests that may have to be sent again.
+    /// Memory for saved heads.
     pub buffers: Rc<Buffers>,
-    /// Requests that faults hold back right now.
+    /// Number of requests that a fault delays now.
     pub delayed: Cell<u32>,
-    /// Memory for bodies of requests that may have to be sent again.
+    /// Memory for bodies of requests that may be sent again.
     pub replay: Rc<ReplayBudget>,
-    /// What copies of requests take.
+    /// Memory of mirrored copies.
     pub mirroring: Rc<Mirroring>,
-    /// Connects that are pending.
+    /// Pending connects.
     pub connects: PendingConnects,
-    /// Addresses that clients dialed, as endpoints.
+    /// Endpoints at addresses that clients dialed.
     pub(super) dialed: DialedEndpoints,
-    /// Names that clients of the HTTP proxy named, with their addresses.
+    /// Addresses of hosts that clients of the HTTP proxy named.
     pub(super) names: Names,
-    /// When an unknown name was logged last.
+    /// Time of the last log line about an unknown name.
     pub(super) told_unknown: Cell<Option<tokio::time::Instant>>,
     snapshot: RefCell<Cached>,
     rng: RefCell<SmallRng>,
 }
 
-/// The worker's view of the published snapshot: an `Rc` of the `Arc`, so that a request's hold on it touches no
-/// counter that other workers touch.
+/// The worker's view of the published snapshot: an `Rc` of the `Arc`, so that holding it for a request touches no
+/// reference count that other workers share.
 struct Cached {
     cache: Cache<SnapshotSlot, Arc<Snapshot>>,
     current: SnapshotRef,
 }
 
-/// A worker-local hold on a snapshot.
+/// A worker-local reference to a snapshot.
 pub type SnapshotRef = Rc<Arc<Snapshot>>;
 
 impl Worker {
-    /// Takes the parts into use on the current thread.
+    /// Creates the worker on the current thread.
     pub fn new(parts: WorkerParts) -> Self {
         let mut cache = Cache::new(parts.snapshot);
         let current = Rc::new(Arc::clone(cache.load()));
@@ -124,8 +124,8 @@ impl Worker {
         &self.rng
     }
 
-    /// The snapshot in effect. A request keeps the rules of the one that it began with; each attempt takes its endpoints
-    /// from the newest.
+    /// The current snapshot. A request keeps the rules of the snapshot that it began with; each attempt picks its
+    /// endpoint from the newest.
     pub fn snapshot(&self) -> SnapshotRef {
         let cached = &mut *self.snapshot.borrow_mut();
         let latest = cached.cache.load();

@@ -1,4 +1,4 @@
-//! Everything that one rule does to a request, gathered by the compiler and applied in one fixed order.
+//! All filters of one rule, gathered by the compiler and applied in a fixed order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::retry::RetryPolicy;
 use super::rewrite::PathRewrite;
 use super::template::TemplateContext;
 
-/// What a rule does, in the order of a request:
+/// Filters of a rule, in the order of a request:
 ///
 /// 1. *fault* of [`early`](Self::early): delay, then abort, drawn with the caller's rng
 /// 2. *CORS* of [`early`](Self::early), which answers preflights and edits responses last of all
@@ -24,55 +24,55 @@ use super::template::TemplateContext;
 /// 4. the destination is picked (not here)
 /// 5. [`edit_request`](Self::edit_request), then [`authority`](Self::authority), then
 ///    [`rewrite_path`](Self::rewrite_path)
-/// 6. *mirror*: a field `mirrors` here, which yields a plan of copies of what step 5 made
-/// 7. [`timeout`](Self::timeout) starts when the request has been read; [`retry`](Self::retry) says what is tried again
+/// 6. *mirror*: copies of the request as edited by step 5 are sent to the mirrors (not here)
+/// 7. [`timeout`](Self::timeout) starts when the request has been read; [`retry`](Self::retry) is the retry policy
 /// 8. [`edit_response`](Self::edit_response) on the response, local replies of this rule included
 ///
-/// The slots in italics belong to features with files of their own; a rule without them costs nothing.
+/// Steps in italics are described in files of their own; a rule without them costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RouteFilters {
-    /// How the rule answers.
+    /// Redirect, direct response or forwarding.
     pub action: Action,
-    /// What it does before a request goes anywhere; `None` for nothing, which costs nothing.
+    /// Faults and CORS; `None` for neither.
     pub early: Option<Box<Early>>,
-    /// Request edits of the rule; with one destination, those of the destination too.
+    /// Request header edits of the rule; with a single destination, including those of the destination.
     request: HeaderOps,
-    /// Response edits of the rule; with one destination, those of the destination too.
+    /// Response header edits of the rule; with a single destination, including those of the destination.
     response: HeaderOps,
-    /// Edits of the destinations, by their position in the rule; empty when one scope holds all.
+    /// Header edits of the destinations, by position in the rule; empty with a single destination or without edits.
     destinations: Box<[DestinationFilters]>,
-    /// New authority for every destination.
+    /// Authority that replaces the request's, for every destination.
     authority: Option<HeaderValue>,
-    /// New path.
+    /// Path rewrite.
     pub path: Option<PathRewrite>,
-    /// From the end of the request to the end of the response; `None` for no limit.
+    /// Time from the end of the request to the end of the response; `None` for no limit.
     pub timeout: Option<Duration>,
-    /// What is tried again; `None` for nothing.
+    /// Retry policy; `None` for no retries.
     pub retry: Option<Arc<RetryPolicy>>,
 }
 
-/// Faults and CORS: what happens before a request goes anywhere. Only rules that forward have them.
+/// Filters that run before a destination is picked: faults and CORS. Only rules that forward have them.
 #[derive(Clone, Debug, Default)]
 pub struct Early {
-    /// Failures to cause on purpose.
+    /// Fault injection.
     pub fault: Option<Fault>,
-    /// How cross-origin requests are answered.
+    /// CORS policy.
     pub cors: Option<Cors>,
 }
 
-/// How a rule answers.
+/// Kinds of actions.
 #[derive(Clone, Debug, Default)]
 pub enum Action {
-    /// By itself.
+    /// Sends a fixed response.
     DirectResponse(Box<DirectResponse>),
-    /// By asking one of its destinations.
+    /// Forwards to one of the destinations.
     #[default]
     Forward,
-    /// By sending the client elsewhere.
+    /// Redirects the client.
     Redirect(Box<Redirect>),
 }
 
-/// Edits of one destination among several.
+/// Header edits of one of several destinations.
 #[derive(Clone, Debug, Default)]
 pub struct DestinationFilters {
     request: HeaderOps,
@@ -80,7 +80,7 @@ pub struct DestinationFilters {
     authority: Option<HeaderValue>,
 }
 
-/// Request and response operations of a rule or of a destination, as written.
+/// Header operations of a rule or of a destination, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderScopes {
     /// `headers.request`.
@@ -90,14 +90,14 @@ pub struct HeaderScopes {
 }
 
 impl RouteFilters {
-    /// A rule that forwards, with the header operations of the rule and of each of its destinations.
+    /// Creates a rule that forwards, with the header operations of the rule and of each destination.
     ///
-    /// `authority` is `rewrite.authority`; it counts before an authority among the rule's operations, which counts
-    /// before one among the destination's. Path, timeout and action are set on the result.
+    /// `authority` is `rewrite.authority`; it takes precedence over an authority among the rule's operations, and that
+    /// one over the destination's. Path, timeout and action are set on the result.
     ///
     /// # Errors
     ///
-    /// When a header name, a value or an operator in it cannot be used.
+    /// If a header name, a value or an operator in it is invalid.
     pub fn new(
         rule: &HeaderScopes,
         destinations: &[HeaderScopes],
@@ -135,9 +135,9 @@ impl RouteFilters {
         self.request.apply_to_request(headers, context);
     }
 
-    /// Edits the headers of a response; `destination` is `None` for replies from before one was picked.
+    /// Edits the headers of a response; `destination` is `None` for replies before one was picked.
     ///
-    /// Not for CORS preflights, nor where no rule matched.
+    /// Not applied to CORS preflights, or if no rule matched.
     pub fn edit_response(
         &self,
         destination: Option<usize>,
@@ -150,12 +150,12 @@ impl RouteFilters {
         self.response.apply_to_response(headers, context);
     }
 
-    /// What the rule does to request headers, or what one of several destinations does before it; for explanations.
+    /// Request header edits of the rule, or those of one of several destinations, which apply first; for explanations.
     pub fn request_edits(&self, destination: Option<usize>) -> Vec<HeaderEdit<'_>> {
         self.edits(destination, &self.request, |one| &one.request)
     }
 
-    /// What the rule does to response headers, or what one of several destinations does before it; for explanations.
+    /// Response header edits of the rule, or those of one of several destinations, which apply first; for explanations.
     pub fn response_edits(&self, destination: Option<usize>) -> Vec<HeaderEdit<'_>> {
         self.edits(destination, &self.response, |one| &one.response)
     }
@@ -173,31 +173,31 @@ impl RouteFilters {
         ops.map_or_else(Vec::new, |ops| ops.edits().collect())
     }
 
-    /// The authority that the upstream sees for a destination; `None` when it stays as the client sent it.
+    /// The new authority for a destination; `None` to keep the client's.
     pub fn authority(&self, destination: usize) -> Option<&HeaderValue> {
         let of_destination = || self.destinations.get(destination)?.authority.as_ref();
         self.authority.as_ref().or_else(of_destination)
     }
 
-    /// The path and query that the upstream sees; `None` when they stay. The old ones go into
+    /// The new path and query; `None` to keep them. The caller stores the old ones in
     /// [`ORIGINAL_PATH`](super::rewrite::ORIGINAL_PATH).
     pub fn rewrite_path(&self, path: &str, query: Option<&str>) -> Option<PathAndQuery> {
         self.path.as_ref()?.apply(path, query)
     }
 
-    /// Whether no request header is edited for any destination, so that no context need be made.
+    /// Whether no request header is edited for any destination, so that no context is needed.
     pub fn leaves_request_headers(&self) -> bool {
         self.request.is_empty() && self.destinations.iter().all(|one| one.request.is_empty())
     }
 
-    /// Whether no response header is edited, so that no context need be made.
+    /// Whether no response header is edited, so that no context is needed.
     pub fn leaves_response_headers(&self) -> bool {
         self.response.is_empty() && self.destinations.iter().all(|one| one.response.is_empty())
     }
 }
 
 impl DestinationFilters {
-    /// Compiles the scopes of all destinations; to nothing at all when none of them does anything.
+    /// Compiles the scopes of all destinations; empty if none of them edits anything.
     fn compile(scopes: &[HeaderScopes]) -> Result<Box<[Self]>, HeaderError> {
         if scopes.iter().all(|scope| *scope == HeaderScopes::default()) {
             return Ok(Box::default());

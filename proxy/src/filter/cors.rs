@@ -1,6 +1,6 @@
-//! Cross-origin requests: what a preflight is answered with, and what a response says.
+//! CORS: replies to preflight requests, and headers of cross-origin responses.
 //!
-//! As Envoy's filter does it: a request is never refused, only left without the headers that a browser asks for.
+//! Like Envoy's filter, never rejects a request, but leaves out the headers that the browser requires.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use crate::pattern::Pattern;
 
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
-/// The policy of a rule.
+/// The CORS policy of a rule.
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
-    /// Which origins are allowed; any one is enough.
+    /// Allowed origins; one match is enough.
     pub origins: Box<[OriginMatch]>,
-    /// Methods in the answer to a preflight.
+    /// `access-control-allow-methods` of a preflight reply.
     pub methods: Listed,
-    /// Request headers in the answer to a preflight.
+    /// `access-control-allow-headers` of a preflight reply.
     pub headers: Listed,
     /// Response headers that scripts may read, joined; `None` for none.
     pub expose: Option<HeaderValue>,
-    /// How many seconds a preflight may be remembered; `None` to say nothing.
+    /// Cache time of a preflight reply in seconds; `None` to omit it.
     pub max_age: Option<HeaderValue>,
-    /// Whether credentials may be sent.
+    /// Whether requests may carry credentials.
     pub credentials: bool,
-    /// Whether a preflight from an origin that is not allowed is answered here, instead of going upstream.
+    /// Whether the proxy replies to preflights from origins that are not allowed, rather than forwarding them.
     pub answers_unmatched: bool,
 }
 
@@ -41,37 +41,37 @@ pub enum OriginMatch {
     Any,
     /// The same bytes.
     Exact(Box<str>),
-    /// Starts with these bytes.
+    /// Origins that start with these bytes.
     Prefix(Box<str>),
-    /// The whole of it matches; anchored.
+    /// Origins that match as a whole; anchored.
     Regex(Pattern),
 }
 
-/// Names in the answer to a preflight.
+/// List of names in a preflight reply.
 #[derive(Clone, Debug, Default)]
 pub enum Listed {
-    /// Nothing.
+    /// Omitted.
     #[default]
     Nothing,
-    /// The requested ones.
+    /// The requested names.
     Requested,
-    /// These, joined.
+    /// A fixed list, joined.
     These(HeaderValue),
 }
 
-/// What becomes of a request.
+/// Handling of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CorsVerdict {
-    /// It is a preflight and answered with 200, these headers and nothing else.
+    /// A preflight: reply with 200, these headers and no body.
     Answer(HeaderMap),
-    /// It goes on, and its response says that this origin may read it.
+    /// Forward the request, and allow this origin in the response.
     Share(HeaderValue),
-    /// It goes on, and its response stays as it is.
+    /// Forward the request, and leave the response unchanged.
     Pass,
 }
 
 impl Listed {
-    /// Names as a resource lists them; `*` alone represents whatever is asked for.
+    /// Converts a list of a resource; `*` alone allows all requested names.
     pub fn new(names: &[impl AsRef<str>]) -> Self {
         match names {
             [] => Self::Nothing,
@@ -89,7 +89,7 @@ impl Listed {
     }
 }
 
-/// Names joined by `,`; `None` without any.
+/// Joins names with `,`; `None` without any.
 pub fn joined(names: &[impl AsRef<str>]) -> Option<HeaderValue> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     if names.is_empty() {
@@ -98,7 +98,7 @@ pub fn joined(names: &[impl AsRef<str>]) -> Option<HeaderValue> {
     HeaderValue::try_from(names.join(",")).ok()
 }
 
-/// Whole seconds, as `access-control-max-age` has them.
+/// Whole seconds for `access-control-max-age`.
 pub fn seconds(age: Duration) -> HeaderValue {
     HeaderValue::from(age.as_secs())
 }
@@ -115,7 +115,7 @@ impl OriginMatch {
 }
 
 impl Cors {
-    /// Judges a request by its method and headers.
+    /// Decides about a request by its method and headers.
     pub fn judge(&self, method: &Method, headers: &HeaderMap) -> CorsVerdict {
         let Some(origin) = headers.get(ORIGIN).filter(|origin| !origin.is_empty()) else {
             return CorsVerdict::Pass;
@@ -130,13 +130,13 @@ impl Cors {
         }
     }
 
-    /// Whether scripts of an origin may read responses.
+    /// Whether an origin is allowed.
     pub fn allows(&self, origin: &HeaderValue) -> bool {
         let mut wanted = self.origins.iter();
         wanted.any(|wanted| wanted.matches(origin.as_bytes()))
     }
 
-    /// Says in a response that this origin may read it, whatever the response said itself.
+    /// Allows this origin in a response, replacing the upstream's CORS headers.
     pub fn share(&self, origin: HeaderValue, headers: &mut HeaderMap) {
         set(headers, ACCESS_CONTROL_ALLOW_ORIGIN, Some(origin));
         set(
@@ -147,7 +147,7 @@ impl Cors {
         set(headers, ACCESS_CONTROL_EXPOSE_HEADERS, self.expose.clone());
     }
 
-    /// The headers of the answer to a preflight.
+    /// The headers of a preflight reply.
     fn answer(
         &self,
         allowed: Option<&HeaderValue>,
@@ -172,14 +172,14 @@ impl Cors {
     }
 }
 
-/// Sets a header if there is something to set. A map of 32,768 headers is full; what does not fit stays out.
+/// Sets a header if there is a value. Omits it if the map is full (32,768 headers).
 fn set(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
     if let Some(value) = value {
         let _ = headers.try_insert(name, value);
     }
 }
 
-/// The method that a preflight asks for; `None` for any other request.
+/// The requested method of a preflight; `None` for other requests.
 fn requested_method<'a>(method: &Method, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
     if method != Method::OPTIONS {
         return None;

@@ -1,9 +1,9 @@
-//! Replies that a rule gives itself, without an upstream.
+//! Direct responses of a rule, without an upstream.
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
-/// Longest body of a direct response, in bytes; validation refuses more.
+/// Maximum body size of a direct response in bytes; validation rejects larger ones.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// The reply of a rule with `directResponse`: details `direct_response`, no response flag.
@@ -16,14 +16,14 @@ pub struct DirectResponse {
 }
 
 impl DirectResponse {
-    /// A reply with this status and body.
+    /// Creates a reply with this status and body.
     pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         debug_assert!(body.len() <= BODY_BYTES_MAX);
         Self { status, body }
     }
 
-    /// `text/plain`, or nothing for an empty body. Response edits of the rule may replace it.
+    /// `text/plain`, or `None` for an empty body. Response edits of the rule may replace it.
     pub fn content_type(&self) -> Option<HeaderValue> {
         (!self.body.is_empty()).then(|| HeaderValue::from_static("text/plain"))
     }

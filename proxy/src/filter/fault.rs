@@ -1,13 +1,13 @@
-//! Failures that a rule causes on purpose: a delay, an abort, or both.
+//! Fault injection: a delay, an abort, or both.
 //!
-//! Whether either happens is drawn for each request, independently; the waiting and the reply are the exchange's.
+//! Each is drawn independently for each request; `exchange` waits and replies.
 
 use std::time::Duration;
 
 use http::StatusCode;
 use rand::{Rng, RngExt};
 
-/// One in this many: the unit of a [`Share`].
+/// The whole in units of a [`Share`].
 const WHOLE: u32 = 1_000_000;
 
 /// A share of requests.
@@ -16,52 +16,52 @@ pub struct Share {
     per_million: u32,
 }
 
-/// The faults of a rule.
+/// Fault injection of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
-    /// How long requests are held back, and which share of them.
+    /// Delay, and the share of delayed requests.
     pub delay: Option<(Duration, Share)>,
-    /// What requests are answered with, and which share of them.
+    /// Reply of aborted requests, and their share.
     pub abort: Option<(Abort, Share)>,
 }
 
-/// The answer to an aborted request.
+/// The reply to an aborted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abort {
-    /// Status for a client that speaks plain HTTP; a gRPC client gets what it maps to, unless `grpc` says otherwise.
+    /// HTTP status; a gRPC client gets the gRPC status that it maps to, unless `grpc` is set.
     pub status: StatusCode,
-    /// The gRPC status that was asked for.
+    /// Configured gRPC status.
     pub grpc: Option<u8>,
 }
 
-/// What happens to one request, in this order.
+/// The faults of one request, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// It is held back that long.
+    /// Time to wait first.
     pub delay: Option<Duration>,
-    /// It is answered so.
+    /// Reply to send in place of forwarding.
     pub abort: Option<Abort>,
 }
 
 impl Share {
-    /// This many of a million; more are all.
+    /// Share in parts per million, at most all.
     pub fn per_million(per_million: u32) -> Self {
         Self {
             per_million: per_million.min(WHOLE),
         }
     }
 
-    /// Whether it is no request at all.
+    /// Whether the share is 0.
     pub fn is_none(self) -> bool {
         self.per_million == 0
     }
 
-    /// Whether it is every request.
+    /// Whether the share covers every request.
     pub fn is_all(self) -> bool {
         self.per_million == WHOLE
     }
 
-    /// In percent.
+    /// The share in percent.
     pub fn percent(self) -> f64 {
         f64::from(self.per_million) / 10_000.0
     }
@@ -72,13 +72,13 @@ impl Share {
 }
 
 impl Fault {
-    /// Whether nothing can ever happen.
+    /// Whether no request can be affected.
     pub fn is_empty(&self) -> bool {
         let never = |share: Option<Share>| share.is_none_or(Share::is_none);
         never(self.delay.map(|(_, share)| share)) && never(self.abort.map(|(_, share)| share))
     }
 
-    /// Draws what happens to a request.
+    /// Draws the faults of a request.
     pub fn plan(&self, rng: &mut impl Rng) -> FaultPlan {
         let delay = self.delay.filter(|(_, share)| share.hits(rng));
         let abort = self.abort.filter(|(_, share)| share.hits(rng));
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// How many of so many requests are delayed, aborted, and both.
+    /// Numbers of delayed requests, aborted requests, and both, out of `requests`.
     fn hits(fault: &Fault, requests: u32) -> (u32, u32, u32) {
         let mut rng = SmallRng::seed_from_u64(7);
         let mut hits = (0, 0, 0);

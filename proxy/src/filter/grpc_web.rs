@@ -1,6 +1,6 @@
-//! gRPC-Web in terms of gRPC: heads of requests and responses, base64 bodies, and trailers as a frame of the body.
+//! Translation between gRPC-Web and gRPC: heads of requests and responses, base64 bodies, and trailers as a body frame.
 //!
-//! As Envoy's filter `grpc_web` does it. How a body is cut into pieces never matters: the decoder holds less than one
+//! Like Envoy's filter `grpc_web`. The split of a body into pieces does not matter: the decoder holds less than one
 //! quantum of base64 and the encoder less than one group of three bytes, whatever the length of a message.
 
 use base64::Engine as _;
@@ -19,24 +19,24 @@ const TEXT_PROTO: &str = "application/grpc-web-text+proto";
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// First byte of the frame that holds the trailers.
+/// First byte of the frame with the trailers.
 const TRAILERS: u8 = 0x80;
 
 /// Length of the prefix of a message: a byte of flags and four bytes of length.
 const PREFIX_BYTES: u8 = 5;
 
-/// Parts of an exchange that are text.
+/// Directions of an exchange that use base64 text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text {
     /// Whether the body of the request is base64.
     pub request: bool,
-    /// Whether the client wants the body of the response in base64.
+    /// Whether the client wants the response body in base64.
     pub response: bool,
 }
 
-/// Makes a request of gRPC-Web one of gRPC. `None`, and no change, for every other request.
+/// Translates a gRPC-Web request to gRPC. `None`, and no change, for other requests.
 ///
-/// The content type has to be one of the four of the protocol to the letter, without parameters, and `accept` likewise.
+/// The content type must be exactly one of the four of the protocol, without parameters, and so must `accept`.
 pub fn translate_request(headers: &mut HeaderMap) -> Option<Text> {
     let content_type = fields::first(headers, &CONTENT_TYPE)?.as_bytes();
     let is_text = |value: &[u8]| value == TEXT.as_bytes() || value == TEXT_PROTO.as_bytes();
@@ -56,10 +56,10 @@ pub fn translate_request(headers: &mut HeaderMap) -> Option<Text> {
     Some(Text { request, response })
 }
 
-/// Makes the head of a response one of gRPC-Web. `ended` is whether it has no body.
+/// Translates the head of a response to gRPC-Web. `ended` is whether it has no body.
 ///
-/// Returns whether the body is one that clients of gRPC-Web understand: a body of gRPC, or of gRPC-Web already. Another
-/// body becomes the message of the status.
+/// Returns whether gRPC-Web clients understand the body: a gRPC body, or one that is gRPC-Web already. Any other body
+/// becomes the status message.
 pub fn translate_response(
     status: StatusCode,
     headers: &mut HeaderMap,
@@ -73,7 +73,7 @@ pub fn translate_response(
     ended || is_own
 }
 
-/// Whether a response is of binary gRPC-Web already. Parameters and letter case do not count.
+/// Whether a response is binary gRPC-Web already. Ignores parameters and letter case.
 fn is_binary(headers: &HeaderMap) -> bool {
     let content_type = fields::first(headers, &CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media = content_type.and_then(|value| value.split(';').next());
@@ -83,24 +83,24 @@ fn is_binary(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Input that is not base64.
+/// Error: the input is not base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadBase64;
 
-/// Decodes base64 that comes in pieces. Padding may be in the middle: clients encode each message by itself.
+/// Decodes base64 in pieces. Padding may occur in the middle: clients encode each message separately.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// Beginning of a quantum of four characters.
+    /// Beginning of an incomplete quantum of four characters.
     quantum: [u8; 4],
     filled: usize,
 }
 
 impl Decoder {
-    /// Decodes the next piece; the characters of an incomplete quantum wait for the next one.
+    /// Decodes the next piece, and keeps the characters of an incomplete quantum.
     ///
     /// # Errors
     ///
-    /// When the characters are not base64, or their padding is not canonical.
+    /// If the characters are not base64, or their padding is not canonical.
     pub fn decode(&mut self, mut piece: &[u8]) -> Result<Bytes, BadBase64> {
         let mut decoded = Vec::with_capacity((self.filled + piece.len()) / 4 * 3);
         if self.filled > 0 {
@@ -121,13 +121,13 @@ impl Decoder {
         Ok(decoded.into())
     }
 
-    /// Whether no quantum is incomplete, so that the input may end.
+    /// Whether there is no incomplete quantum, so that the input may end.
     pub fn is_complete(&self) -> bool {
         self.filled == 0
     }
 }
 
-/// Decodes whole quanta, each of which may be padded.
+/// Decodes complete quanta, each of which may be padded.
 fn decode_quanta(mut quanta: &[u8], decoded: &mut Vec<u8>) -> Result<(), BadBase64> {
     while !quanta.is_empty() {
         let padding = quanta.iter().position(|byte| *byte == b'=');
@@ -139,17 +139,17 @@ fn decode_quanta(mut quanta: &[u8], decoded: &mut Vec<u8>) -> Result<(), BadBase
     Ok(())
 }
 
-/// Encodes the body of a response: as text if the client wants that, with its trailers as the last frame.
+/// Encodes the body of a response: in base64 if the client wants that, with its trailers as the last frame.
 #[derive(Debug)]
 pub enum Encoder {
-    /// Messages stay as they are.
+    /// Leaves messages unchanged.
     Binary,
-    /// Messages become base64.
+    /// Encodes messages in base64.
     Text(Base64),
 }
 
 impl Encoder {
-    /// An encoder of text or of bytes.
+    /// Creates an encoder for base64 text or for bytes.
     pub fn new(text: bool) -> Self {
         match text {
             true => Self::Text(Base64::default()),
@@ -165,7 +165,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes the trailers, which end the body.
+    /// Encodes the trailers, the end of the body.
     pub fn trailers(&mut self, trailers: &HeaderMap) -> Bytes {
         let frame = trailers_frame(trailers);
         match self {
@@ -179,7 +179,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes the rest of a message that breaks off without trailers.
+    /// Encodes the rest of a message that ends without trailers.
     pub fn finish(&mut self) -> Bytes {
         let mut encoded = String::new();
         if let Self::Text(base64) = self {
@@ -188,20 +188,20 @@ impl Encoder {
         encoded.into()
     }
 
-    /// Whether nothing is held back, so that the body may end.
+    /// Whether no bytes are held back, so that the body may end.
     pub fn is_complete(&self) -> bool {
         matches!(self, Self::Binary | Self::Text(Base64 { held: 0, .. }))
     }
 }
 
-/// Frame of the trailers: each as `name:value` with CRLF, as Envoy writes it.
+/// The frame of the trailers: each as `name:value` with CRLF, like Envoy's.
 fn trailers_frame(trailers: &HeaderMap) -> Vec<u8> {
     let lengths = trailers.iter();
     let lengths = lengths.map(|(name, value)| name.as_str().len() + value.len() + ":\r\n".len());
     let length: usize = lengths.sum();
     let mut frame = Vec::with_capacity(usize::from(PREFIX_BYTES) + length);
     frame.put_u8(TRAILERS);
-    // a limit on headers of responses keeps trailers far below
+    // the limit on response headers keeps trailers far below
     frame.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
     for (name, value) in trailers {
         frame.put_slice(name.as_str().as_bytes());
@@ -212,13 +212,12 @@ fn trailers_frame(trailers: &HeaderMap) -> Vec<u8> {
     frame
 }
 
-/// Encodes messages that come in pieces, each with padding of its own, so that a client can decode every message when it
-/// is there.
+/// Encodes messages in pieces, each message with its own padding, so that a client can decode it as soon as it arrives.
 #[derive(Debug, Default)]
 pub struct Base64 {
-    /// Bytes of the prefix of the current message that were seen.
+    /// Number of bytes of the current message's prefix that were read.
     prefix: u8,
-    /// Length of the message as far as its bytes were seen; then the bytes that are still to come.
+    /// While reading the prefix, the length so far; then the number of remaining bytes of the message.
     left: u32,
     /// Bytes of the message that wait for a group of three.
     group: [u8; 3],

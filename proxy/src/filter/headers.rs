@@ -9,14 +9,14 @@ use smallvec::SmallVec;
 use super::hop_by_hop;
 use super::template::{Template, TemplateContext, TemplateError};
 
-/// The operations of one place in a resource, as written. Names are unique within each list, as keys of a map.
+/// Header operations of one scope in a resource, as written. Names are unique within each list, as keys of a map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderScope {
     /// Names to remove.
     pub remove: Vec<String>,
     /// Names and values that replace existing headers.
     pub set: Vec<(String, String)>,
-    /// Names and values that become a further line.
+    /// Names and values to add as another line.
     pub add: Vec<(String, String)>,
 }
 
@@ -29,50 +29,50 @@ impl HeaderScope {
 
 /// Compiled operations of one scope, applied together.
 ///
-/// Names that the proxy itself is responsible for (hop-by-hop, `content-length`) are left out: they cannot be set back.
+/// Omits headers that the proxy itself controls (hop-by-hop, `content-length`), so that rules cannot set them.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderOps {
     remove: Box<[HeaderName]>,
-    /// Sets, then from `adds_start` on adds.
+    /// Values to set; from `adds_start` on, values to add.
     values: Box<[(HeaderName, Value)]>,
     adds_start: usize,
 }
 
-/// Request operations, with the authority that a `set` or `add` of `Host` or `:authority` represents.
+/// Request operations, and the authority from a `set` or `add` of `Host` or `:authority`.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHeaderOps {
     /// Operations on header fields.
     pub ops: HeaderOps,
-    /// New authority, literally.
+    /// New authority, not a template.
     pub authority: Option<HeaderValue>,
 }
 
 #[derive(Clone, Debug)]
 enum Value {
     Literal(HeaderValue),
-    /// Boxed: rare, and larger than what it is beside.
+    /// Boxed, since it is rare and larger than the other variants.
     Template(Box<Template>),
 }
 
 /// One operation, for explanations; values are as written, with their operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderEdit<'a> {
-    /// A further line.
+    /// Adds a line.
     Add(&'a HeaderName, Cow<'a, str>),
-    /// All lines go.
+    /// Removes all lines.
     Remove(&'a HeaderName),
-    /// One line in place of all.
+    /// Replaces all lines by one.
     Set(&'a HeaderName, Cow<'a, str>),
 }
 
-/// Why operations do not compile; resources that passed validation only run into [`HeaderError::Template`].
+/// The reason why operations do not compile; resources that passed validation can only cause [`HeaderError::Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Not a header name, or one that may not be changed here.
+    /// Not a header name, or a header that must not be changed here.
     Name(String),
-    /// The value of this header holds an operator that is unknown or not closed.
+    /// The value of this header has an operator that is unknown or not closed.
     Template(String, TemplateError),
-    /// The value of this header holds control characters.
+    /// The value of this header has control characters.
     Value(String),
 }
 
@@ -91,13 +91,13 @@ impl std::error::Error for HeaderError {}
 impl RequestHeaderOps {
     /// Compiles the request operations of one scope.
     ///
-    /// Several parts make **one** scope: the removes of all, then the sets in the order of the parts, so that the last
-    /// part wins, then the adds. With one destination the parts are rule and destination; with several destinations
-    /// each place is a scope of its own. The first authority counts.
+    /// Several parts form **one** scope: the removes of all parts, then the sets in the order of the parts, so that the
+    /// last part wins, then the adds. With one destination the parts are rule and destination; with several
+    /// destinations each is a scope of its own. The first authority takes precedence.
     ///
     /// # Errors
     ///
-    /// When a name or a value cannot be used.
+    /// If a name or a value is invalid.
     pub fn compile(parts: &[&HeaderScope]) -> Result<Self, HeaderError> {
         let mut authority = None;
         for (name, text) in parts
@@ -119,7 +119,7 @@ impl HeaderOps {
     ///
     /// # Errors
     ///
-    /// When a name or a value cannot be used; `Host` is such a name.
+    /// If a name or a value is invalid; `Host` is an invalid name.
     pub fn compile_response(parts: &[&HeaderScope]) -> Result<Self, HeaderError> {
         Self::build(parts, |_| false)
     }
@@ -140,12 +140,12 @@ impl HeaderOps {
         })
     }
 
-    /// Whether nothing is to be done.
+    /// Whether there are no operations.
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.values.is_empty()
     }
 
-    /// Every operation in the order in which they act.
+    /// All operations in the order in which they are applied.
     pub fn edits(&self) -> impl Iterator<Item = HeaderEdit<'_>> {
         let removed = self.remove.iter().map(HeaderEdit::Remove);
         let values = self.values.iter().enumerate();
@@ -158,7 +158,7 @@ impl HeaderOps {
         }))
     }
 
-    /// Edits request headers. `context.request_headers` is not looked at: templates read `headers` after the removes.
+    /// Edits request headers. Ignores `context.request_headers`: templates read `headers` after the removes.
     pub fn apply_to_request(&self, headers: &mut HeaderMap, context: &TemplateContext<'_>) {
         self.apply(headers, |template, headers| {
             template.value(&TemplateContext {
@@ -168,7 +168,7 @@ impl HeaderOps {
         });
     }
 
-    /// Edits response headers. `context.response_headers` is not looked at: templates read `headers` after the removes.
+    /// Edits response headers. Ignores `context.response_headers`: templates read `headers` after the removes.
     pub fn apply_to_response(&self, headers: &mut HeaderMap, context: &TemplateContext<'_>) {
         self.apply(headers, |template, headers| {
             template.value(&TemplateContext {
@@ -186,8 +186,8 @@ impl HeaderOps {
         for name in &self.remove {
             headers.remove(name);
         }
-        // All values are made before the first set, so that none of them sees another one's effect. Few operations,
-        // and literals only count references: nothing is allocated without a template.
+        // All values are computed before the first set, so that none depends on another. There are few operations, and
+        // literals only count references: nothing is allocated without a template.
         let values: SmallVec<[Option<HeaderValue>; 8]> = self
             .values
             .iter()
@@ -198,7 +198,7 @@ impl HeaderOps {
             .collect();
         for (position, ((name, _), value)) in self.values.iter().zip(values).enumerate() {
             let Some(value) = value else { continue };
-            // A map of 32,768 headers is full; what does not fit stays out.
+            // a map of 32,768 headers is full; further headers are omitted
             if position < self.adds_start {
                 let _ = headers.try_insert(name, value);
             } else {
@@ -208,7 +208,7 @@ impl HeaderOps {
     }
 }
 
-/// Compiles the pairs of all parts, each part's in the order of their names.
+/// Compiles the pairs of all parts; those of each part in the order of their names.
 fn collect(
     parts: &[&HeaderScope],
     pairs: fn(&HeaderScope) -> &[(String, String)],
@@ -242,7 +242,7 @@ impl Value {
         }
     }
 
-    /// `None` for an empty value, which does nothing.
+    /// Compiles a value; `None` for an empty value, which has no effect.
     fn compile(name: &str, text: &str) -> Result<Option<Self>, HeaderError> {
         if text
             .bytes()

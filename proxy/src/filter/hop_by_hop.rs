@@ -1,4 +1,4 @@
-//! Headers that speak of one connection only: taken out before a message goes on (RFC 9110, section 7.6.1).
+//! Hop-by-hop headers: removed before a message is forwarded (RFC 9110, section 7.6.1).
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use smallvec::SmallVec;
 
 use crate::fields;
 
-/// How many headers a `Connection` header may name, as in Envoy.
+/// Maximum number of headers that `Connection` may name, as in Envoy.
 pub const NOMINATED_MAX: usize = 9;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-/// What Envoy calls the operation, for the trace of the proxy that sent the request: not for the client behind that.
+/// Name of the operation in Envoy's traces. Meant for the proxy that sent the request, not for the client behind it.
 const DECORATOR_OPERATION: HeaderName = HeaderName::from_static("x-envoy-decorator-operation");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// The `Connection` header names something that it must not, or too much; the request is answered with 400.
+/// Error: `Connection` names too many headers, or one that it must not name; the request gets 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidConnection;
 
@@ -28,7 +28,7 @@ impl fmt::Display for InvalidConnection {
 
 impl std::error::Error for InvalidConnection {}
 
-/// The headers that only the proxy decides about.
+/// Set of the hop-by-hop headers in a message, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Present(u8);
 
@@ -45,7 +45,7 @@ const HOP_BY_HOP: [HeaderName; 6] = [
 const DECORATOR: u8 = 1 << 6;
 
 impl Present {
-    /// Which of them are there: one pass over the names, in which their lengths sort out nearly all others.
+    /// Finds them in one pass over the names, where the lengths rule out nearly all other headers.
     fn of(headers: &HeaderMap) -> Self {
         let mut present = 0;
         for name in headers.keys() {
@@ -77,30 +77,31 @@ impl Present {
     }
 }
 
-/// Whether a request asks to switch protocols (RFC 9110, section 7.8). An upgrade to HTTP/2 is ignored:
-/// requests inside it would bypass the rules.
+/// Whether a request asks to switch protocols (RFC 9110, section 7.8). An upgrade to HTTP/2 is ignored: its requests
+/// would bypass the rules.
 pub fn asks_to_upgrade(headers: &HeaderMap) -> bool {
     let lines = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
     fields::has(headers, &UPGRADE)
-        // HTTP/2 without TLS (RFC 7540, section 3.2; obsolete)
+        // h2c, HTTP/2 without TLS (RFC 7540, section 3.2; obsolete)
         && !lines(UPGRADE).any(|protocols| fields::has_token(protocols, b"h2c"))
         && lines(CONNECTION).any(|options| fields::has_token(options, b"upgrade"))
 }
 
-/// Whether the proxy alone decides about this header.
+/// Whether the header is a hop-by-hop header.
 pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     HOP_BY_HOP.contains(name)
 }
 
 /// Removes the hop-by-hop headers of a request, and the headers that `Connection` names.
 ///
-/// `te: trailers` stays, other codings of `TE` go. `upgrading` keeps `Upgrade` and leaves `connection: upgrade`, in the
-/// client's spelling, for the next hop. `Host` and `Content-Length` belong to the message and stay even when they are named.
+/// Keeps `te: trailers`, and removes other codings of `TE`. `upgrading` keeps `Upgrade` and leaves
+/// `connection: upgrade`, in the client's spelling, for the next hop. `Host` and `Content-Length` belong to the message
+/// and stay even if they are named.
 ///
 /// # Errors
 ///
-/// When `Connection` names ten headers or more, a pseudo-header, or one of `x-forwarded-for`, `-host` and `-proto`.
-/// The headers may then be half edited.
+/// If `Connection` names ten headers or more, a pseudo-header, or one of `x-forwarded-for`, `-host` and `-proto`. The
+/// headers may then be partially edited.
 pub fn strip_request(headers: &mut HeaderMap, upgrading: bool) -> Result<(), InvalidConnection> {
     let present = Present::of(headers);
     if present.is_empty() {
@@ -119,10 +120,10 @@ pub fn strip_request(headers: &mut HeaderMap, upgrading: bool) -> Result<(), Inv
     Ok(())
 }
 
-/// Takes the hop-by-hop headers out of a response, and `x-envoy-decorator-operation`, as Envoy does; `upgrading` is whether
-/// it is the 101 to an upgrade.
+/// Removes the hop-by-hop headers of a response, and `x-envoy-decorator-operation`, as Envoy does. `upgrading` is
+/// whether the response is the 101 to an upgrade.
 ///
-/// What an upstream's `Connection` names wrongly is left alone: its response is not refused for it.
+/// Ignores an invalid `Connection` header: a response is not rejected for it.
 pub fn strip_response(headers: &mut HeaderMap, upgrading: bool) {
     let present = Present::of(headers);
     if present.has_decorator() {
@@ -152,7 +153,7 @@ fn strip(headers: &mut HeaderMap, present: Present, nominated: &[HeaderName], up
     }
 }
 
-/// The headers that `Connection` names and that may be removed for it.
+/// The headers that `Connection` names and that must be removed.
 fn nominated(
     headers: &HeaderMap,
 ) -> Result<SmallVec<[HeaderName; NOMINATED_MAX]>, InvalidConnection> {
@@ -167,11 +168,11 @@ fn nominated(
             if count > NOMINATED_MAX || token.starts_with(b":") {
                 return Err(InvalidConnection);
             }
-            // What nearly every peer says; these name no header that is passed on anyway.
+            // common options, which name no header that is forwarded anyway
             if token.eq_ignore_ascii_case(b"keep-alive") || token.eq_ignore_ascii_case(b"close") {
                 continue;
             }
-            // What is no header name cannot be the name of a header that is there.
+            // an invalid header name cannot match a header
             let Ok(name) = HeaderName::from_bytes(token) else {
                 continue;
             };
@@ -187,7 +188,7 @@ fn nominated(
     Ok(names)
 }
 
-/// The option `upgrade` as the client spells it: rules compare it with case.
+/// The `upgrade` option as spelled by the client: rules compare it case-sensitively.
 fn upgrade_option(headers: &HeaderMap) -> HeaderValue {
     let lines = headers.get_all(CONNECTION).iter();
     let mut options = lines.flat_map(|line| fields::list(line.as_bytes()));

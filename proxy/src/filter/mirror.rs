@@ -1,9 +1,9 @@
-//! Which mirrors get a copy of a request; pure.
+//! Selection of mirrors for a request; pure.
 
-/// How many parts a whole has: a share of requests is exact to a ten-thousandth of a percent.
+/// The whole in units of a share: shares are exact to a ten-thousandth of a percent.
 pub const WHOLE: u32 = 1_000_000;
 
-/// The mirrors of a rule, each with its share of requests.
+/// Mirrors of a rule, each with its share of requests.
 ///
 /// Source: VirtualService `http[].mirror` with `mirrorPercentage`, or `http[].mirrors`.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Mirrors<T> {
 }
 
 impl<T> Mirrors<T> {
-    /// Mirrors with their shares in parts of [`WHOLE`]; `None` if none of them ever gets a copy.
+    /// Creates mirrors with shares in parts of [`WHOLE`]; `None` if all shares are 0.
     pub fn build(entries: impl IntoIterator<Item = (u32, T)>) -> Option<Self> {
         let entries: Box<[_]> = entries
             .into_iter()
@@ -21,20 +21,20 @@ impl<T> Mirrors<T> {
         (!entries.is_empty()).then_some(Self { entries })
     }
 
-    /// The mirrors that get a copy of a request for which `draw`, below [`WHOLE`], was drawn. One draw serves all, so
-    /// that of two mirrors the one with the smaller share gets nothing that the other does not.
+    /// The mirrors for a request, given a random `draw` below [`WHOLE`]. A single draw decides for all of them, so that
+    /// the requests of a mirror are a subset of those of any mirror with a larger share.
     pub fn at(&self, draw: u32) -> impl Iterator<Item = &T> {
         let hit = self.entries.iter().filter(move |(share, _)| draw < *share);
         hit.map(|(_, mirror)| mirror)
     }
 
-    /// Every mirror with its share; for explanations.
+    /// All mirrors with their shares; for explanations.
     pub fn entries(&self) -> impl Iterator<Item = (u32, &T)> {
         self.entries.iter().map(|(share, mirror)| (*share, mirror))
     }
 }
 
-/// The host of a copy as older Istio had it: `-shadow` behind the name, before the port.
+/// The host of a copy with the `-shadow` suffix of older Istio versions, before the port.
 pub fn shadow(authority: &str) -> String {
     // the last colon of `[::1]` is not before a port
     match authority.rsplit_once(':') {

@@ -1,11 +1,11 @@
-//! Redirects: the `Location` of a reply that sends the client elsewhere.
+//! Redirects: the `Location` of the reply.
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
 use super::rewrite::MatchedUri;
 
-/// A scheme that a redirect may lead to.
+/// Scheme of a redirect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `http`, port 80.
@@ -15,7 +15,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The scheme as it stands in a URL.
+    /// The scheme as text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -23,7 +23,7 @@ impl Scheme {
         }
     }
 
-    /// Everything but `https` counts as `http`.
+    /// Parses a scheme; all but `https` count as `http`.
     fn of(text: &str) -> Self {
         if text.eq_ignore_ascii_case("https") {
             Self::Https
@@ -40,67 +40,67 @@ impl Scheme {
     }
 }
 
-/// Which port a redirect asks for.
+/// Port of a redirect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedirectPort {
-    /// This one.
+    /// A fixed port.
     Fixed(u16),
-    /// That of the listener (`derivePort: FROM_REQUEST_PORT`).
+    /// The port of the listener (`derivePort: FROM_REQUEST_PORT`).
     FromRequest,
-    /// None of its own: the request's Host keeps its port, as far as it fits the scheme.
+    /// No configured port: keeps the port of the request's Host, if it fits the scheme.
     #[default]
     Unset,
 }
 
-/// What a redirect does to path and query.
+/// Path change of a redirect.
 #[derive(Clone, Debug, Default)]
 pub enum PathChange {
-    /// Nothing.
+    /// Keeps path and query.
     #[default]
     Keep,
-    /// The matched prefix is replaced, the query stays.
+    /// Replaces the matched prefix, and keeps the query.
     Prefix {
         /// Length of the matched prefix.
         len: usize,
         /// The replacement.
         with: Box<str>,
     },
-    /// All of the path is replaced. The query of the request stays, unless the new path brings its own `?`.
+    /// Replaces the whole path. Keeps the query of the request unless the new path contains a `?`.
     Whole(Box<str>),
 }
 
 /// The redirect of a rule.
 #[derive(Clone, Debug)]
 pub struct Redirect {
-    /// New scheme.
+    /// New scheme; `None` to keep it.
     pub scheme: Option<Scheme>,
-    /// New host, which may bring a port.
+    /// New host with an optional port; `None` to keep it.
     pub authority: Option<Box<str>>,
-    /// New port.
+    /// Port.
     pub port: RedirectPort,
-    /// New path.
+    /// Path change.
     pub path: PathChange,
     /// Status of the reply.
     pub code: StatusCode,
 }
 
-/// What a redirect needs to know of a request.
+/// Properties of a request that a redirect depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct RedirectRequest<'a> {
     /// Scheme of the request.
     pub scheme: &'a str,
     /// Host header or `:authority` as sent.
     pub authority: &'a str,
-    /// Path without query, normalised.
+    /// Normalized path, without query.
     pub path: &'a str,
     /// The query, without `?`.
     pub query: Option<&'a str>,
-    /// Port that the listener accepts on.
+    /// Port of the listener.
     pub listener_port: u16,
 }
 
 impl Redirect {
-    /// `httpsRedirect` of a Gateway server: 301 to the same place by https.
+    /// Creates the redirect for `httpsRedirect` of a Gateway server: 301 to the same URL with `https`.
     pub fn https() -> Self {
         Self {
             scheme: Some(Scheme::Https),
@@ -111,7 +111,7 @@ impl Redirect {
         }
     }
 
-    /// `prefixRewrite`: what it replaces depends on what matched.
+    /// Creates the path change for `prefixRewrite`, which depends on the kind of condition that matched.
     pub fn prefix_rewrite(matched: MatchedUri, with: &str) -> PathChange {
         match matched {
             MatchedUri::Prefix(len) => PathChange::Prefix {
@@ -122,9 +122,9 @@ impl Redirect {
         }
     }
 
-    /// The `Location`: always absolute. `None` when the authority of the request has bytes that no header may hold.
+    /// The `Location`, always absolute; `None` if the request's authority has bytes that a header must not contain.
     pub fn location(&self, request: &RedirectRequest<'_>) -> Option<HeaderValue> {
-        // A redirect is the whole reply: building its text costs one allocation.
+        // a redirect is the whole reply: its text costs one allocation
         let mut out = String::with_capacity(
             16 + request.authority.len() + request.path.len() + request.query.map_or(0, str::len),
         );
@@ -145,7 +145,7 @@ impl Redirect {
         let authority = self.authority.as_deref().unwrap_or(request.authority);
         let (host, old_port) = split_port(authority);
         let Some(port) = port else {
-            // The port of the old scheme would lead nowhere under the new one.
+            // the port of the old scheme does not fit the new one
             let old_scheme = Scheme::of(request.scheme);
             let stale = self.authority.is_none()
                 && scheme != old_scheme
@@ -170,7 +170,7 @@ impl Redirect {
             }
             PathChange::Whole(path) => out.push_str(path),
         }
-        // Without its slash, a path would grow the host's name.
+        // without the slash, the path would extend the host name
         if !out[start..].starts_with('/') {
             out.insert(start, '/');
         }
@@ -183,7 +183,7 @@ impl Redirect {
     }
 }
 
-/// Host and port; an authority whose port is no number has none.
+/// Splits host and port; an authority whose port is not a number has none.
 fn split_port(authority: &str) -> (&str, Option<u16>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {

@@ -1,8 +1,8 @@
-//! When a request is tried again: parsed conditions, numbers and pauses; pure values.
+//! Retry policies: conditions, limits and back-off; pure values.
 //!
-//! `exchange` runs the attempts in a plain loop and asks here after each of them. Nothing here keeps count: the loop says
-//! how often it has tried, and passes random numbers in.
-//! Source: VirtualService `http[].retries`, and the `x-envoy-` request controls of trusted clients.
+//! `exchange` runs the attempts in a plain loop and asks here after each of them. This module keeps no state: the loop
+//! passes the number of attempts and the random numbers in. Source: VirtualService `http[].retries`, and the `x-envoy-`
+//! request controls of trusted clients.
 
 pub mod back_off;
 pub mod client;
@@ -14,40 +14,40 @@ pub use back_off::BackOff;
 pub use client::Controls;
 pub use conditions::{Condition, Conditions, Reason};
 
-/// Retries of a rule that says nothing about them: what the mesh does.
+/// Number of retries of a rule without `retries`: the default of the mesh.
 pub const ATTEMPTS_DEFAULT: u32 = 2;
 
-/// Retries that a trusted client gets who asks for some and does not say how many.
+/// Number of retries if a trusted client sets conditions but no number.
 pub const ATTEMPTS_CLIENT: u32 = 1;
 
-/// Whether and how a request is tried again.
+/// Retry policy of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Retries.
+    /// Maximum number of retries.
     pub attempts: u32,
-    /// How long one try may take, from when it has a connection.
+    /// Timeout of one attempt, from when it has a connection.
     ///
-    /// Unit: time, > 0. Default: as long as the route's timeout.
+    /// Unit: time, > 0. Default: the route's timeout.
     pub per_try_timeout: Option<Duration>,
-    /// What is tried again.
+    /// Conditions of retries.
     pub conditions: Conditions,
-    /// Pauses between attempts.
+    /// Back-off between attempts.
     pub back_off: BackOff,
-    /// Whether an endpoint that was not tried yet is preferred.
+    /// Whether endpoints that were not tried yet are preferred.
     ///
-    /// Source: `retryIgnorePreviousHosts`; true unless written.
+    /// Source: `retryIgnorePreviousHosts`; default: true.
     pub avoid_tried: Option<bool>,
-    /// Whether the priorities of the endpoints that were tried are left out after every two attempts.
+    /// Whether the priorities of the tried endpoints are left out after every two attempts.
     ///
-    /// Source: `retryRemoteLocalities`. When no other priority is left, all of them count again.
+    /// Source: `retryRemoteLocalities`. If no other priority is left, all of them count again.
     pub avoid_priorities: bool,
-    /// Whether it is the default retry policy of the mesh.
+    /// Whether this is the default retry policy of the mesh.
     pub implied: bool,
 }
 
 impl RetryPolicy {
-    /// What a rule without `retries` does: try again what no endpoint has seen, or what a gRPC server says it has not
-    /// processed. `retry_503` adds plain 503 responses, as older Istio had it.
+    /// The policy of a rule without `retries`: retries requests that no endpoint has seen, or that a gRPC server
+    /// reports as not processed. `retry_503` adds plain 503 responses, like older Istio versions.
     pub fn mesh_default(retry_503: bool) -> Self {
         let mut conditions = Conditions::default();
         for condition in [
@@ -72,7 +72,7 @@ impl RetryPolicy {
         }
     }
 
-    /// What a rule whose retries are off begins with when a trusted client asks for some.
+    /// The base policy for a trusted client that sets conditions for a rule without retries.
     fn off() -> Self {
         Self {
             attempts: ATTEMPTS_CLIENT,

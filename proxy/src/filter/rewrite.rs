@@ -1,4 +1,4 @@
-//! Path rewrites: the path changes, the query stays. Replaced literally; doubled slashes are not repaired.
+//! Path rewrites: change the path and keep the query. Replacements are literal; doubled slashes stay.
 
 use std::borrow::Cow;
 
@@ -8,58 +8,58 @@ use http::uri::PathAndQuery;
 
 use crate::pattern::Pattern;
 
-/// Request header with the authority before it was rewritten.
+/// Request header with the original authority before a rewrite.
 pub const ORIGINAL_HOST: HeaderName = HeaderName::from_static("x-envoy-original-host");
 
-/// Carries the path and query from before a rewrite to the upstream and to the access log.
+/// Request header with the original path and query before a rewrite, for the upstream and the access log.
 pub const ORIGINAL_PATH: HeaderName = HeaderName::from_static("x-envoy-original-path");
 
-/// What kind of `uri` condition brought a request to its rule; decides what a rewrite replaces.
+/// Kind of the `uri` condition that matched a request; determines the part that a rewrite replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchedUri {
-    /// The whole path was compared: `exact` or `regex`.
+    /// The whole path: `exact` or `regex`.
     Whole,
-    /// This many bytes were compared: the length of `prefix`, or 1 for a rule without a `uri` condition.
+    /// A prefix of this length: that of `prefix`, or 1 for a rule without a `uri` condition.
     Prefix(usize),
 }
 
 impl MatchedUri {
-    /// A rule without a `uri` condition: it matches the prefix `/`.
+    /// A rule without a `uri` condition, which matches the prefix `/`.
     pub const ANY: Self = Self::Prefix(1);
 }
 
-/// A new path for a request.
+/// A path rewrite.
 #[derive(Clone, Debug)]
 pub enum PathRewrite {
-    /// The first bytes are replaced.
+    /// Replaces a prefix.
     Prefix {
-        /// How many.
+        /// Length of the prefix.
         len: usize,
-        /// By what.
+        /// Replacement.
         with: Box<str>,
     },
-    /// Every match of an expression is replaced.
+    /// Replaces every match of an expression.
     Regex {
-        /// Not anchored.
+        /// Expression, not anchored.
         regex: Pattern,
-        /// By what.
+        /// Replacement.
         with: Substitution,
     },
-    /// The first match of an expression is replaced.
+    /// Replaces the first match of an expression.
     ///
     /// Source: ServiceExport `spec.pathRewrite`.
     First {
-        /// Not anchored.
+        /// Expression, not anchored.
         regex: Pattern,
-        /// By what; groups are written as `${1}`.
+        /// Replacement, with groups written as `${1}`.
         with: Box<str>,
     },
-    /// The whole path is replaced.
+    /// Replaces the whole path.
     Whole(Box<str>),
 }
 
 impl PathRewrite {
-    /// `rewrite.uri`: what it replaces depends on what matched.
+    /// Creates a rewrite from `rewrite.uri`; the replaced part depends on the condition that matched.
     pub fn uri(matched: MatchedUri, with: &str) -> Self {
         match matched {
             MatchedUri::Prefix(len) => Self::Prefix {
@@ -70,7 +70,7 @@ impl PathRewrite {
         }
     }
 
-    /// `rewrite.uriRegexRewrite`: `regex` is used unanchored; `with` may hold `\0` to `\9`.
+    /// Creates a rewrite from `rewrite.uriRegexRewrite`: `regex` is not anchored; `with` may contain `\0` to `\9`.
     pub fn regex(regex: Pattern, with: &str) -> Self {
         Self::Regex {
             regex,
@@ -78,10 +78,10 @@ impl PathRewrite {
         }
     }
 
-    /// The new path and query; `None` when the path stays as it is.
+    /// The new path and query; `None` if the path does not change.
     ///
-    /// It stays when an expression leaves nothing of it, and when the result would not be legal in a request line. A
-    /// result that lacks its first slash gets one, since nothing else can be sent.
+    /// It does not change if an expression would leave it empty, or if the result would be invalid in a request line. A
+    /// result without a leading slash gets one, since nothing else can be sent.
     pub fn apply(&self, path: &str, query: Option<&str>) -> Option<PathAndQuery> {
         let mut target = self.path(path)?.into_owned();
         if !target.starts_with('/') {
@@ -94,10 +94,10 @@ impl PathRewrite {
         PathAndQuery::from_maybe_shared(Bytes::from(target)).ok()
     }
 
-    /// The new path alone, as configured; `None` when it stays as it is.
+    /// The new path alone, as configured; `None` if it does not change.
     pub(super) fn path<'a>(&'a self, path: &'a str) -> Option<Cow<'a, str>> {
         match self {
-            // A prefix that ends within a character matched nothing of this path.
+            // a prefix that ends within a character cannot have matched this path
             Self::Prefix { len, with } => {
                 let rest = path.get(*len..).unwrap_or_default();
                 Some(Cow::Owned(format!("{with}{rest}")))
@@ -106,7 +106,7 @@ impl PathRewrite {
             Self::First { regex, with } => {
                 match regex.compiled().replace(path.as_bytes(), with.as_bytes()) {
                     Cow::Borrowed(_) => None,
-                    // An expression on bytes can cut characters in two; such a path cannot be sent on.
+                    // an expression on bytes can split a character; such a path cannot be sent
                     Cow::Owned(path) => String::from_utf8(path).ok().map(Cow::Owned),
                 }
             }
@@ -115,7 +115,7 @@ impl PathRewrite {
     }
 }
 
-/// What a match is replaced by: text, and groups written as `\1`.
+/// Replacement for a match: text, and groups written as `\1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Substitution(Box<[Part]>);
 
@@ -126,8 +126,8 @@ enum Part {
 }
 
 impl Substitution {
-    /// Reads a text in which a backslash and a digit represent a group, and two backslashes for one. Any other
-    /// backslash matches itself.
+    /// Parses a text in which a backslash and a digit represent a group, and two backslashes represent one. Any other
+    /// backslash is literal.
     pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -159,7 +159,7 @@ impl Substitution {
         Self(parts.into())
     }
 
-    /// Replaces every match in `path`; `None` when nothing matches, or nothing is left of the path.
+    /// Replaces every match in `path`; `None` if nothing matches or the result is empty.
     fn apply(&self, regex: &regex::bytes::Regex, path: &str) -> Option<String> {
         let replaced = regex.replace_all(path.as_bytes(), |groups: &regex::bytes::Captures<'_>| {
             let mut out = Vec::new();
@@ -176,7 +176,7 @@ impl Substitution {
         });
         match replaced {
             Cow::Borrowed(_) => None,
-            // An expression on bytes can cut characters in two; such a path cannot be sent on.
+            // an expression on bytes can split a character; such a path cannot be sent
             Cow::Owned(path) if path.is_empty() => None,
             Cow::Owned(path) => String::from_utf8(path).ok(),
         }

@@ -1,6 +1,6 @@
-//! Header values with `%OPERATOR%` in them: read once into segments, then printed for each request.
+//! Header values with `%OPERATOR%`s: parsed once into segments, then printed for each request.
 //!
-//! Which operators there are is listed once, where values are validated; a test of `compile` holds the two together.
+//! The list of all operators is in the validation of values; a test of `compile` checks that both agree.
 
 use http::HeaderValue;
 
@@ -20,21 +20,21 @@ pub use error::TemplateError;
 pub use identifiers::uuid;
 use operator::{Operator, Segment};
 
-/// A value that depends on the request.
+/// A value with operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     segments: Box<[Segment]>,
-    /// As it was written, for explanations.
+    /// The text as written, for explanations.
     written: Box<str>,
 }
 
 impl Template {
-    /// Reads `text`.
+    /// Parses `text`.
     ///
     /// # Errors
     ///
-    /// When a `%` is neither doubled nor part of a closed operator. One that is not known here is taken for one of Envoy's and
-    /// is empty: validation refuses all others.
+    /// If a `%` is neither doubled nor part of a closed operator. An unknown operator is treated as one of Envoy's and
+    /// is empty: validation rejects all others.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         parse::segments(text).map(|segments| Self {
             segments: segments.into(),
@@ -42,7 +42,7 @@ impl Template {
         })
     }
 
-    /// The text as it was written.
+    /// The text as written.
     pub fn written(&self) -> &str {
         &self.written
     }
@@ -56,7 +56,7 @@ impl Template {
         self.segments.iter().any(is_absent)
     }
 
-    /// The text, when no operator is in it.
+    /// The text, if it has no operators.
     pub fn as_literal(&self) -> Option<&str> {
         match &*self.segments {
             [] => Some(""),
@@ -65,7 +65,7 @@ impl Template {
         }
     }
 
-    /// The value for a request; `None` when it is empty or would not be a legal header value.
+    /// The value for a request; `None` if it is empty or not a valid header value.
     pub fn value(&self, context: &TemplateContext<'_>) -> Option<HeaderValue> {
         let mut out = Vec::new();
         for segment in &self.segments {

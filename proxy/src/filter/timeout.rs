@@ -1,4 +1,4 @@
-//! The time that a request may take: the route's timeout and the `grpc-timeout` of the client.
+//! Request timeouts: the route's timeout and the `grpc-timeout` of the client.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields;
 
-/// How long a gRPC client waits.
+/// Request header with the timeout of a gRPC client.
 pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// Tells the upstream how long its answer is waited for, in milliseconds.
+/// Request header that tells the upstream the proxy's timeout in milliseconds.
 pub const EXPECTED_TIMEOUT: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
 
-/// Most digits in a `grpc-timeout`.
+/// Maximum number of digits in a `grpc-timeout`.
 const DIGITS_MAX: usize = 8;
 
 /// Units of `grpc-timeout` in nanoseconds, finest first.
@@ -27,7 +27,7 @@ const UNITS: [(u128, char); 6] = [
     (3_600 * 1_000_000_000, 'H'),
 ];
 
-/// Whether these headers open a gRPC message: content type `application/grpc` or `application/grpc+...`, as in Envoy.
+/// Whether a message is gRPC: content type `application/grpc` or `application/grpc+...`, as in Envoy.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     let Some(content_type) = fields::first(headers, &CONTENT_TYPE) else {
         return false;
@@ -38,7 +38,7 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The timeout in effect, from the route's and, for a gRPC request, the client's: the shorter one.
+/// The effective timeout: the shorter one of the route's and, for a gRPC request, the client's.
 pub fn effective(route: Option<Duration>, client: Option<Duration>) -> Option<Duration> {
     match (route, client) {
         (Some(route), Some(client)) => Some(route.min(client)),
@@ -46,9 +46,9 @@ pub fn effective(route: Option<Duration>, client: Option<Duration>) -> Option<Du
     }
 }
 
-/// What a gRPC client asks for.
+/// The timeout that a gRPC client requests.
 ///
-/// `None` without the header, for a malformed one, and for zero, which represents no limit.
+/// `None` without the header, if it is malformed, and for zero, which represents no limit.
 pub fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
     let unit_at = text.len().checked_sub(1)?;
@@ -61,7 +61,7 @@ pub fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     }
     let number: u64 = digits.parse().ok()?;
     let (nanos, _) = UNITS.iter().find(|(_, letter)| unit.starts_with(*letter))?;
-    // Eight digits of hours are 3.6e20 ns, beyond 64 bits; in whole seconds they fit.
+    // eight digits of hours are 3.6e20 ns, more than 64 bits; whole seconds fit
     let timeout = match u64::try_from(u128::from(number) * nanos) {
         Ok(nanos) => Duration::from_nanos(nanos),
         Err(_) => Duration::from_secs(number.saturating_mul((nanos / 1_000_000_000) as u64)),
@@ -69,16 +69,16 @@ pub fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     (!timeout.is_zero()).then_some(timeout)
 }
 
-/// The `grpc-timeout` for the upstream: whole milliseconds, or the finest coarser unit that fits eight digits.
+/// The `grpc-timeout` for the upstream: whole milliseconds, or the finest coarser unit that fits in eight digits.
 ///
-/// Rounds up to a millisecond, then down: the upstream never believes to have more time than it has, and never none.
+/// At least one millisecond, otherwise rounded down: the upstream never assumes more time than there is.
 pub fn format_grpc_timeout(timeout: Duration) -> HeaderValue {
     let nanos = timeout.as_nanos().max(1_000_000);
     let mut text = String::with_capacity(DIGITS_MAX + 1);
     for (unit_nanos, unit) in &UNITS[2..] {
         let number = nanos / unit_nanos;
         if number < 10_u128.pow(DIGITS_MAX as u32) {
-            // Writing to memory does not fail.
+            // writing to memory does not fail
             let _ = write!(text, "{number}{unit}");
             return HeaderValue::from_maybe_shared(bytes::Bytes::from(text))
                 .expect("digits and a letter");

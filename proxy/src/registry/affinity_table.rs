@@ -1,8 +1,8 @@
 //! The session affinity entries of a service: the endpoint that each client was sent to last.
 //!
 //! A bounded table of single words that workers change by compare-and-swap. Expired words count as empty and are
-//! overwritten, so the table is never cleared. The hash of a client selects a set of words; more of its bits, the tag,
-//! are part of the word. Clients with the same set and tag share an entry, which is harmless: they use the same
+//! overwritten, so the table is never cleared. The hash of a client selects a set of words; further bits of it, the
+//! tag, are part of the word. Clients with the same set and tag share an entry, which is harmless: they use the same
 //! endpoint.
 
 use std::cmp::Reverse;
@@ -12,19 +12,19 @@ use std::time::Duration;
 use super::Moment;
 use crate::runtime::sync::{AtomicU64, Ordering};
 
-/// Words of a set: a cache line. Models have fewer orders to explore.
+/// Number of words in a set: a cache line. Models have fewer, to limit the orders to explore.
 const WAYS: usize = if cfg!(feature = "models") { 2 } else { 8 };
 
-/// Sets of a page: 4 KiB of words. A page is made when the first client needs it, so that few clients cost little.
+/// Number of sets in a page: 4 KiB of words. A page is allocated for its first client, so that few clients cost little.
 const PAGE_SETS: usize = 64;
 
-/// Pages of a table.
+/// Number of pages in a table.
 const PAGES: usize = 128;
 
 /// Maximum number of entries of a table. When a set is full, a new entry replaces the least recently used one.
 pub const AFFINITY_ENTRIES_MAX: usize = WAYS * PAGE_SETS * PAGES;
 
-/// Bits of a word: the tag of its client, the number of its endpoint, the second of its last use.
+/// Bits of a word: the tag of the client, the number of the endpoint, the second of the last use.
 const TAG_BITS: u32 = 14;
 const NUMBER_BITS: u32 = 30;
 const SECOND_BITS: u32 = 20;
@@ -34,7 +34,7 @@ const _: () = assert!(TAG_BITS + NUMBER_BITS + SECOND_BITS == u64::BITS);
 /// exists.
 const SECONDS: u64 = 1 << SECOND_BITS;
 
-/// How far the clock of another worker may be ahead that has used the same entry.
+/// Maximum difference in seconds by which the clock of another worker may be ahead.
 const AHEAD_MAX: u64 = 1 << 12;
 
 /// Identifies an endpoint in affinity entries. A number is assigned once, so it never names another endpoint later.
@@ -42,25 +42,25 @@ const AHEAD_MAX: u64 = 1 << 12;
 pub struct EndpointNumber(u32);
 
 impl EndpointNumber {
-    /// The number of the endpoint with this id. There is none beyond the thousand millionth endpoint of the process:
-    /// its clients are not remembered.
+    /// The number of the endpoint with this id. `None` beyond 2^30 endpoints of the process, whose clients get no
+    /// entry.
     pub fn of(id: u64) -> Option<Self> {
-        // a word without a number is empty
+        // 0 is an empty word
         let number = u32::try_from(id).ok()?.checked_add(1)?;
         (number < 1 << NUMBER_BITS).then_some(Self(number))
     }
 }
 
-/// A request, or a connection, of a client.
+/// A request or connection of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
     /// Hash of the client.
     pub client: u64,
-    /// When.
+    /// Time of the visit.
     pub at: Moment,
 }
 
-/// A pin as it was found.
+/// An affinity entry as it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffinityEntry {
     word: u64,
@@ -68,7 +68,7 @@ pub struct AffinityEntry {
 }
 
 impl AffinityEntry {
-    /// The endpoint that its client stays with.
+    /// The endpoint of the entry.
     pub fn endpoint(self) -> EndpointNumber {
         number(self.word)
     }
@@ -78,7 +78,7 @@ fn number(word: u64) -> EndpointNumber {
     EndpointNumber((word >> SECOND_BITS) as u32 & ((1 << NUMBER_BITS) - 1))
 }
 
-/// What a set is asked for.
+/// A lookup in a set, by the client's tag.
 #[derive(Clone, Copy, Debug)]
 struct EntryQuery {
     tag: u64,
@@ -100,7 +100,7 @@ impl EntryQuery {
         known << SECOND_BITS | self.second
     }
 
-    /// Seconds since a word was used.
+    /// Age of a word in seconds.
     fn age(self, word: u64) -> u64 {
         let age = self.second.wrapping_sub(word) % SECONDS;
         if age >= SECONDS - AHEAD_MAX { 0 } else { age }
@@ -110,19 +110,20 @@ impl EntryQuery {
         word != 0 && word >> (NUMBER_BITS + SECOND_BITS) == self.tag
     }
 
-    /// A second has begun when a pin is made: it is counted from its end, so that no pin goes too early.
+    /// Whether the word is in use and not expired. Counts from the end of the second of last use, so that no entry
+    /// expires early.
     fn is_alive(self, word: u64) -> bool {
         word != 0 && self.age(word) <= self.lifetime
     }
 
-    /// How well a word can take a new entry: a word of the same client is best, then the oldest one.
+    /// Suitability of a word for a new entry: best a word of the same client, then an empty one, then the oldest.
     fn fitness(self, word: u64) -> (bool, bool, u64) {
         let own = self.is_own(word);
         (own && self.is_alive(word), own || word == 0, self.age(word))
     }
 }
 
-/// The words that may hold the entry of one client.
+/// The words that may hold a client's entry.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Set([AtomicU64; WAYS]);
@@ -136,11 +137,11 @@ impl Set {
         })
     }
 
-    /// Written once a second at most, so that workers with the same clients leave each other's cache lines alone.
+    /// Writes at most once per second, so that workers with the same clients rarely contend for a cache line.
     #[inline]
     fn renew(&self, asked: EntryQuery, entry: AffinityEntry) {
         if asked.age(entry.word) > 0 {
-            // where it fails, another worker has renewed or replaced it
+            // on failure, another worker has renewed or replaced the entry
             let _ = self.swap(entry, asked.word(entry.endpoint()));
         }
     }
@@ -152,9 +153,9 @@ impl Set {
             .is_ok()
     }
 
-    /// Of several workers that have a pin for one client, the first has its way.
+    /// Stores an entry. If several workers store one for the same client, the first wins.
     fn put(&self, asked: EntryQuery, endpoint: EndpointNumber, before: Option<AffinityEntry>) {
-        // each try without success is a pin that another worker put, and one of those may be in the way of every word
+        // each failed swap means that another worker stored an entry, which at worst happens for every word
         for _ in 0..=WAYS {
             let words = self.0.iter().map(|word| word.load(Ordering::Relaxed));
             let affinity_table = words
@@ -178,7 +179,7 @@ impl Set {
     }
 }
 
-/// The session affinity entries of a service's port.
+/// The session affinity entries of a service port.
 #[derive(Debug)]
 pub struct AffinityTable {
     pages: Box<[OnceLock<Box<[Set]>>]>,
@@ -192,21 +193,21 @@ impl Default for AffinityTable {
     }
 }
 
-/// The page of a client, and its set there.
+/// The page of a client, and the set in it.
 fn place(client: u64) -> (usize, usize) {
     let client = client as usize;
     (client / PAGE_SETS % PAGES, client % PAGE_SETS)
 }
 
 impl AffinityTable {
-    /// The pin of a client whose last visit is no longer ago than `lifetime`, and up to a second.
+    /// The entry of a client whose last visit is at most `lifetime` ago, plus up to one second.
     #[inline]
     pub fn find(&self, visit: Visit, lifetime: Duration) -> Option<AffinityEntry> {
         self.set(visit.client)?
             .find(EntryQuery::new(visit, lifetime))
     }
 
-    /// Notes that a pin that was found has led somewhere.
+    /// Records that an entry was used.
     #[inline]
     pub fn renew(&self, visit: Visit, entry: AffinityEntry) {
         if let Some(set) = self.set(visit.client) {
@@ -214,8 +215,8 @@ impl AffinityTable {
         }
     }
 
-    /// Stores the endpoint of a client, in place of the entry that was found, if any. An entry that another worker has
-    /// stored meanwhile is kept.
+    /// Stores the endpoint of a client in place of the entry that was found, if any. Keeps an entry that another worker
+    /// has stored meanwhile.
     pub fn put(
         &self,
         visit: Visit,
@@ -224,7 +225,7 @@ impl AffinityTable {
         before: Option<AffinityEntry>,
     ) {
         let (page, set) = place(visit.client);
-        // at most so many times for each service
+        // at most once for each page of a service
         let page =
             self.pages[page].get_or_init(|| (0..PAGE_SETS).map(|_| Set::default()).collect());
         page[set].put(EntryQuery::new(visit, lifetime), endpoint, before);
@@ -238,7 +239,7 @@ impl AffinityTable {
         sets.map(|set| set.count(asked)).sum()
     }
 
-    /// How much longer a pin that was found is in effect, without another visit.
+    /// Remaining lifetime of an entry without another visit.
     pub fn left(&self, visit: Visit, lifetime: Duration, entry: AffinityEntry) -> Duration {
         let asked = EntryQuery::new(visit, lifetime);
         Duration::from_secs(asked.lifetime.saturating_sub(asked.age(entry.word)))

@@ -1,35 +1,36 @@
-//! What active health checks of one endpoint came to.
+//! Health check results of one endpoint.
 
 use std::fmt;
 
 use super::Moment;
 
-/// The standing of an endpoint after a check.
+/// Health of an endpoint after a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// Whether the endpoint counts as healthy.
     pub healthy: bool,
     /// Whether the last check passed.
     pub passed: bool,
-    /// How many checks in a row ended alike.
+    /// Number of consecutive checks with the same result.
     pub in_a_row: u32,
-    /// What the last check said: a status, or why there is none.
+    /// Result of the last check in words: a status, or an error.
     pub said: Box<str>,
-    /// When that was.
+    /// Time of the last check.
     pub at: Moment,
 }
 
-/// How many checks in a row it takes to change one's mind.
+/// Number of consecutive results that change the health of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Thresholds {
-    /// Passed ones, for an unhealthy endpoint to be healthy.
+    /// Passed checks until an unhealthy endpoint is healthy.
     pub healthy: u32,
-    /// Failed ones, for a healthy endpoint to be unhealthy.
+    /// Failed checks until a healthy endpoint is unhealthy.
     pub unhealthy: u32,
 }
 
 impl Checked {
-    /// The standing after one more check. The first alone decides; after that it takes as many as the thresholds say.
+    /// The health after one more check. The first check decides alone; later changes need as many results as the
+    /// thresholds say.
     pub fn after(
         before: Option<&Self>,
         (passed, said): (bool, Box<str>),
@@ -69,7 +70,7 @@ mod tests {
         unhealthy: 3,
     };
 
-    /// Whether an endpoint is healthy after each check, `+` for a passed one.
+    /// The health of an endpoint after each check, where `+` is a passed check.
     fn play(checks: &str) -> String {
         let mut standing: Option<Checked> = None;
         let mut healthy = String::new();

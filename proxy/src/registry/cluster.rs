@@ -1,4 +1,4 @@
-//! What workers share about one cluster.
+//! Runtime state of one cluster, shared by workers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,101 +9,101 @@ use crossbeam_utils::CachePadded;
 
 use super::{AffinityTable, Connections, Journal, Recent, Tally};
 
-/// Number of a cluster name, stable while any snapshot names it: route tables hold this number, so that a change
-/// of endpoints leaves them untouched.
+/// Number of a cluster name, stable while any snapshot uses it: route tables hold this number, so that a change of
+/// endpoints leaves them unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterId(pub u32);
 
-/// Whose turn it is in a rotation that all workers share.
+/// Position of a rotation that all workers share.
 #[derive(Debug, Default)]
 pub struct Cursor(CachePadded<AtomicU64>);
 
 impl Cursor {
-    /// Begins with this turn.
+    /// Starts at this turn.
     pub fn starting_at(turn: u32) -> Self {
-        // so many turns are left that it never wraps around where that would cut a rotation short
+        // 64 bits never wrap around in practice, which would cut a rotation short
         Self(CachePadded::new(AtomicU64::new(turn.into())))
     }
 
-    /// Takes the next turn; wraps around after 2^64.
+    /// Returns the current turn and moves on; wraps around after 2^64.
     #[inline]
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// Rotations of one cluster that have a turn of their own.
+/// Number of rotations of one cluster that have their own cursor.
 pub const CURSORS: usize = 4;
 
-/// How often a cluster began or ceased to have an endpoint that may be used, over all clusters: while it stands still,
-/// what was found out about them holds.
+/// Number of times that any cluster became available or unavailable. While it is unchanged, the known availability of
+/// clusters is right.
 #[derive(Debug, Default)]
 pub struct Flips(CachePadded<AtomicU64>);
 
 impl Flips {
-    /// Notes one, after what it is about can be seen.
+    /// Counts a change, after the change itself is visible to other threads.
     pub fn note(&self) {
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// How many there were; what they were about can be seen.
+    /// Number of changes; each counted change is visible to the caller.
     #[inline]
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What decides about ejections in one cluster. The lock is taken when an endpoint has failed often enough, and by
-/// sweeps; never by a request that goes well.
+/// State for the ejections of one cluster. The lock is taken for an endpoint that has failed often enough, and by
+/// sweeps; never by a successful request.
 #[derive(Debug, Default)]
 pub struct Ejections {
     deciding: Mutex<()>,
-    /// Whether something happened that the tables do not show yet.
+    /// Whether the cluster's tables are out of date.
     pub stale: AtomicBool,
     /// Whether an ejection overflow was reported since the last sweep.
     pub spared: AtomicBool,
 }
 
-/// The turn to decide about the ejections of one cluster: one decision at a time, so that the limit holds exactly.
+/// The lock for decisions about ejections in one cluster, held one at a time, so that the limit is exact.
 #[derive(Debug)]
 pub struct EjectionTurn<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
 
 impl Ejections {
-    /// Waits for the turn to decide.
+    /// Waits for the lock.
     pub fn turn(&self) -> EjectionTurn<'_> {
         let deciding = self.deciding.lock();
         EjectionTurn(deciding.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What workers share about one cluster.
+/// Runtime state of one cluster, shared by workers.
 #[derive(Debug)]
 pub struct ClusterState {
-    /// The number under which snapshots hold this cluster.
+    /// Number by which snapshots find the cluster.
     pub id: ClusterId,
     /// Name of the cluster.
     pub name: Arc<str>,
-    /// Turns of the cluster's rotations; groups of endpoints beyond these share them.
+    /// Cursors of the cluster's rotations; additional groups of endpoints share them.
     pub cursors: [Cursor; CURSORS],
-    /// Endpoints that are ejected, and how the tables are to be rebuilt.
+    /// Outlier detection state.
     pub ejections: Ejections,
-    /// Where events are noted.
+    /// Journal for the events of endpoints.
     pub journal: Arc<Journal>,
-    /// Where it is noted that the cluster begins or ceases to have an endpoint that may be used.
+    /// Counter for changes of the cluster's availability.
     pub flips: Arc<Flips>,
-    /// Whether a request has picked from the cluster's hash tables; then they are built as soon as the cluster changes.
+    /// Whether a request has used the cluster's hash tables; if so, they are built as soon as the cluster changes.
     pub hash_tables_used: AtomicBool,
-    /// Requests that are being tried again.
+    /// Retries in flight.
     pub retries: Tally,
-    /// Attempts that began recently, where a retry limit needs them.
+    /// Attempts that began recently; `None` unless a retry limit needs them.
     recent: ArcSwapOption<Recent>,
-    /// Where its clients stay, if they do.
+    /// Session affinity entries; `None` until the first use.
     affinity_table: ArcSwapOption<AffinityTable>,
-    /// Requests in flight, where their number has a limit.
+    /// Requests in flight, counted only with a limit.
     pub requests: Tally,
-    /// Requests that wait for a connection or a stream, where their number has a limit.
+    /// Requests that wait for a connection or a stream, counted only with a limit.
     pub pending: Tally,
-    /// Open connections, and the requests that wait for one.
+    /// Open connections, and the queue for them.
     pub connections: Connections,
 }
 
@@ -131,7 +131,7 @@ impl ClusterState {
         }
     }
 
-    /// The counter of attempts for this interval. Counts for another interval are dropped.
+    /// The counter of attempts for this interval. Discards the counter of another interval.
     pub fn recent(&self, interval: Duration) -> Arc<Recent> {
         let kept = self.recent.load_full();
         kept.filter(|recent| recent.interval() == interval)
@@ -142,7 +142,7 @@ impl ClusterState {
             })
     }
 
-    /// Its session affinity entries, kept from the first use until the last user is gone.
+    /// The session affinity entries, kept from the first use until no user is left.
     pub fn affinity_table(&self) -> Arc<AffinityTable> {
         self.affinity_table.load_full().unwrap_or_else(|| {
             let affinity_table = Arc::<AffinityTable>::default();
@@ -151,7 +151,7 @@ impl ClusterState {
         })
     }
 
-    /// Forgets where clients stay, if no snapshot holds that any more.
+    /// Drops the affinity entries if no snapshot uses them any more.
     pub(super) fn sweep(&self) {
         let is_alone = |affinity_table: &Arc<AffinityTable>| Arc::strong_count(affinity_table) == 1;
         if self.affinity_table.load().as_ref().is_some_and(is_alone) {

@@ -1,11 +1,11 @@
-//! What a request holds of a cluster's connections: one that it may make, one that is idle, or a place in the queue.
+//! Guards of a cluster's connection counts: for a connection, for an idle connection, and for a queued request.
 
 use std::sync::Arc;
 
 use super::ClusterState;
 use super::connections::{Closing, Given};
 
-/// A connection that there is or is about to be; counted out when dropped, which is to be after its socket is closed.
+/// Permit for an open or pending connection. Drop it after the socket is closed.
 #[derive(Debug)]
 pub struct ConnectionPermit {
     cluster: Arc<ClusterState>,
@@ -22,20 +22,21 @@ impl ConnectionPermit {
         }
     }
 
-    /// A permit for one more connection, if there may be one. An endpoint that has none may have one in spite of the
-    /// limit, so that its requests can go on.
+    /// Returns a permit for one more connection within the limit. The first connection of an endpoint is always
+    /// permitted, so that its requests can proceed.
     pub fn acquire(cluster: &Arc<ClusterState>, endpoint: u64) -> Option<Self> {
         let entered = cluster.connections.enter(endpoint, true);
         entered.then(|| Self::new(cluster, endpoint))
     }
 
-    /// The same, with no exception.
+    /// Returns a permit like [`Self::acquire`], but without that exception.
     pub fn acquire_strictly(cluster: &Arc<ClusterState>, endpoint: u64) -> Option<Self> {
         let entered = cluster.connections.enter(endpoint, false);
         entered.then(|| Self::new(cluster, endpoint))
     }
 
-    /// The connection is about to be closed, as [`Connections::offer`](super::connections::Connections::offer) wanted.
+    /// Records that the connection will be closed, as requested by
+    /// [`Connections::offer`](super::connections::Connections::offer).
     pub fn promise(&mut self, closing: Closing) {
         debug_assert!(self.promised.is_none(), "a connection is promised once");
         self.promised = Some(closing);
@@ -49,12 +50,12 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// A connection that no request uses, announced to those who wait on other workers; until it is dropped.
+/// Mark of an idle connection, by which workers with queued requests learn of it; removed when dropped.
 #[derive(Debug)]
 pub struct IdleMark(Arc<ClusterState>);
 
 impl IdleMark {
-    /// Announces one; also whether it is to be offered now.
+    /// Marks a connection as idle. Also returns whether it must be offered to queued requests now.
     pub fn new(cluster: &Arc<ClusterState>) -> (Self, bool) {
         let is_crowded = cluster.connections.enter_idle();
         (Self(Arc::clone(cluster)), is_crowded)
@@ -67,7 +68,7 @@ impl Drop for IdleMark {
     }
 }
 
-/// A place in the line for connections, given up when dropped.
+/// A request's position in the queue for connections; leaves the queue when dropped.
 #[derive(Debug)]
 pub struct QueueTicket {
     cluster: Arc<ClusterState>,
@@ -75,21 +76,21 @@ pub struct QueueTicket {
     ticket: u64,
 }
 
-/// The result of waiting.
+/// Outcome of waiting in the queue.
 #[derive(Debug)]
 pub enum Turn {
-    /// A connection may be made.
+    /// The request may open a connection.
     Connect(ConnectionPermit),
-    /// The pool has put a connection aside for this ticket.
+    /// The pool has reserved a connection for this ticket.
     Reuse,
 }
 
 impl QueueTicket {
-    /// Gets in line.
+    /// Joins the queue.
     ///
     /// # Errors
     ///
-    /// With a permit, if there is room for a connection after all.
+    /// Returns a permit instead if there is room for a connection after all.
     pub fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> Result<Self, ConnectionPermit> {
         match cluster.connections.join(endpoint) {
             Ok(()) => Err(ConnectionPermit::new(cluster, endpoint)),
@@ -101,12 +102,12 @@ impl QueueTicket {
         }
     }
 
-    /// The number that it is known by.
+    /// Number of the ticket.
     pub fn ticket(&self) -> u64 {
         self.ticket
     }
 
-    /// Waits until it is its turn.
+    /// Waits until the request is served.
     pub async fn turn(&self) -> Turn {
         let connections = &self.cluster.connections;
         let given = std::future::poll_fn(|cx| connections.poll_turn(self.ticket, cx));

@@ -1,12 +1,12 @@
-//! Connections to one cluster, over all workers: how many are open, how many may be, and the queue for one.
+//! Connections of one cluster, over all workers: the number of open ones, the limit, and the queue.
 //!
-//! The lock is taken when a connection is made or closed, and by waiting requests; a request that finds a connection takes
-//! none. A connection without a request is announced where the cluster has a limit (see [`super::IdleMark`]), so that one who
-//! waits on another worker can call it in: workers have a [`WakeSignal`] for that.
+//! The lock is taken to open or close a connection, and by waiting requests; a request that finds a connection takes
+//! none. If the cluster has a limit, idle connections are counted (see [`super::IdleMark`]), so that a request that
+//! waits on another worker can ask for one: each worker has a [`WakeSignal`] for that.
 //!
-//! Invariants: while anyone waits, there are as many connections as there may be. Of those who wait the first is served
-//! first, but for [`PASSED_OVER_MAX`] who can take over a connection as it is: to close it and make another costs both
-//! sides more than the wait. A connection given to a waiter that is gone goes to the next one.
+//! Invariants: while requests wait, the limit of connections is used up. The first waiter is served first, but it is
+//! passed over up to [`PASSED_OVER_MAX`] times for a request that can reuse a connection as it is: closing that one and
+//! opening another costs both sides more than the wait. A connection for a waiter that is gone goes to the next one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
@@ -17,15 +17,15 @@ use tokio::sync::Notify;
 
 use crate::runtime::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
-/// How often the first waiter is passed over in favor of a request that can reuse a connection.
+/// Maximum number of times that the first waiter is passed over for a request that can reuse a connection.
 pub const PASSED_OVER_MAX: u32 = 16;
 
-/// Calls a worker to look for connections that it does not need.
+/// Wakes a worker to look for connections that it does not need.
 #[derive(Debug, Default)]
 pub struct WakeSignal(Notify);
 
 impl WakeSignal {
-    /// Waits until it is rung; rings since the last time count as one.
+    /// Waits for the signal; signals since the last wait count as one.
     pub async fn rung(&self) {
         self.0.notified().await;
     }
@@ -34,10 +34,10 @@ impl WakeSignal {
 /// Connections of one cluster.
 #[derive(Debug)]
 pub struct Connections {
-    /// Waiters in the upper half, idle connections in the lower one. In one number, so that a request that
-    /// queues and a connection that becomes idle cannot miss each other.
+    /// Number of waiters in the upper half and of idle connections in the lower half. A single number, so that a
+    /// request that queues and a connection that becomes idle cannot miss each other.
     crowd: AtomicU64,
-    /// The limit; only written with the lock held.
+    /// The limit; written only with the lock held.
     max: AtomicUsize,
     state: Mutex<State>,
 }
@@ -53,9 +53,9 @@ struct State {
     tickets: u64,
     /// Connections that are about to be closed for waiters.
     promised: usize,
-    /// Connections that are about to be closed because there are too many.
+    /// Connections that are about to be closed because the limit is exceeded.
     shed: usize,
-    /// Whether there are more connections than there may be, as [`EXCESS`] says.
+    /// Whether the limit is exceeded, like [`EXCESS`].
     excess: bool,
     bells: Vec<Arc<WakeSignal>>,
 }
@@ -67,42 +67,42 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
-/// What a queued request gets.
+/// Outcome for a queued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Given {
-    /// Leave to make a connection, which is counted already.
+    /// Permission to open a connection, which is already counted.
     Leave,
     /// A connection of its own pool.
     Connection,
 }
 
-/// What becomes of a connection that no request uses.
+/// Decision about an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// It is to be closed.
+    /// Close it.
     Close(Closing),
-    /// The one with this ticket gets it.
+    /// Give it to the request with this ticket.
     Give(u64),
-    /// It is not needed.
+    /// Keep it; no request needs it.
     Keep,
 }
 
-/// Why a connection is to be closed.
+/// The reason to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// Somebody waits who cannot use it.
+    /// A request waits that cannot use it.
     ForAnother,
-    /// It is one too many.
+    /// The limit is exceeded.
     Excess,
 }
 
 /// One waiter, in [`Connections::crowd`].
 const ONE_WAITS: u64 = 1 << 32;
 
-/// That there are more connections than there may be, in [`Connections::crowd`].
+/// Flag in [`Connections::crowd`] that the limit is exceeded.
 const EXCESS: u64 = 1 << 63;
 
-/// Those who are to be woken once the lock is released.
+/// Wakers to call once the lock is released.
 type Wakers = SmallVec<[Waker; 4]>;
 
 impl Default for Connections {
@@ -120,17 +120,17 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Open connections, including those being made.
+    /// Number of open connections, including pending ones.
     pub fn open(&self) -> usize {
         self.lock().open
     }
 
-    /// How many there may be; `usize::MAX` for any number.
+    /// The limit; `usize::MAX` for no limit.
     pub fn max(&self) -> usize {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Changes how many there may be. What is one too many is closed when its request has ended.
+    /// Changes the limit. Excess connections are closed after their current request.
     pub fn set_max(&self, max: usize) {
         if self.max() == max {
             return;
@@ -145,7 +145,7 @@ impl Connections {
         wake(wakers);
     }
 
-    /// Rings this bell when connections are needed.
+    /// Registers a worker's signal for when connections are needed.
     pub fn attend(&self, wake_signal: &Arc<WakeSignal>) {
         let mut state = self.lock();
         if !state
@@ -163,17 +163,18 @@ impl Connections {
         is_crowded(self.crowd.load(Ordering::Relaxed))
     }
 
-    /// Announces a connection without a request; whether it is to be offered now.
+    /// Counts an idle connection. Returns whether it must be offered to queued requests now.
     pub(super) fn enter_idle(&self) -> bool {
         is_crowded(self.crowd.fetch_add(1, Ordering::AcqRel))
     }
 
-    /// The connection has a request again, or is closed.
+    /// Uncounts an idle connection that has a request again or is closed.
     pub(super) fn leave_idle(&self) {
         self.crowd.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Counts a connection in, if there may be one more. An endpoint that has none may have one in any case if `always`.
+    /// Counts a new connection if the limit allows it. With `always`, the first connection of an endpoint is always
+    /// allowed.
     pub(super) fn enter(&self, endpoint: u64, always: bool) -> bool {
         let mut state = self.lock();
         let entered =
@@ -185,7 +186,7 @@ impl Connections {
         entered
     }
 
-    /// Counts a connection out, and gives its place to the first waiter.
+    /// Uncounts a closed connection, and serves the first waiter.
     pub(super) fn leave(&self, endpoint: u64, promised: Option<Closing>) {
         let mut state = self.lock();
         match promised {
@@ -199,7 +200,8 @@ impl Connections {
         wake(wakers);
     }
 
-    /// As [`Connections::enter`], or gets in line; then idle connections are called in.
+    /// Counts a new connection like [`Connections::enter`], or else queues and returns the ticket; then asks workers
+    /// for idle connections.
     pub(super) fn join(&self, endpoint: u64) -> Result<(), u64> {
         let mut state = self.lock();
         if state.open < self.max() || !state.by_endpoint.contains_key(&endpoint) {
@@ -222,7 +224,7 @@ impl Connections {
         Err(ticket)
     }
 
-    /// What the one with this ticket gets, once it is its turn.
+    /// Polls for the outcome of this ticket.
     pub(super) fn poll_turn(&self, ticket: u64, cx: &Context<'_>) -> Poll<Given> {
         let mut state = self.lock();
         if let Some((given, _)) = state.turns.remove(&ticket) {
@@ -234,7 +236,7 @@ impl Connections {
         Poll::Pending
     }
 
-    /// The one with this ticket goes; a turn that it has not taken is the next one's.
+    /// Removes a ticket; passes its outcome on to the next waiter if it was not taken.
     pub(super) fn abandon(&self, ticket: u64) {
         let mut state = self.lock();
         if state.line.remove(&ticket).is_some() {
@@ -249,9 +251,10 @@ impl Connections {
         wake(wakers);
     }
 
-    /// What happens to a connection to this endpoint after its request. `own` are the tickets of requests that wait for
-    /// one of its pool, oldest first; finished tickets are dropped from it. A caller that gets the order to close it
-    /// must mark its permit ([`ConnectionPermit::promise`](super::connection_permits::ConnectionPermit::promise)) and do so.
+    /// Decides about a connection to this endpoint after its request. `own` are the tickets of requests that wait for a
+    /// connection of its pool, oldest first; finished tickets are removed from it. A caller that is told to close the
+    /// connection must mark its permit
+    /// ([`ConnectionPermit::promise`](super::connection_permits::ConnectionPermit::promise)) and do so.
     pub fn offer(&self, endpoint: u64, own: &mut VecDeque<u64>) -> Offer {
         let mut state = self.lock();
         while own.front().is_some_and(|one| !state.line.contains_key(one)) {
@@ -285,7 +288,7 @@ impl Connections {
         }
     }
 
-    /// The one with this ticket gets a connection of its pool.
+    /// Gives a connection of its pool to the request with this ticket.
     fn give(&self, state: &mut State, ticket: u64, first: u64) -> Wakers {
         if ticket != first
             && let Some(waiter) = state.line.get_mut(&first)
@@ -303,8 +306,9 @@ impl Connections {
         wakers
     }
 
-    /// A shared connection takes another request while a request is queued whose ticket is not among `own`.
-    /// Whether that has happened too often: then it is to take no more, and to be closed with its last request.
+    /// Records that a shared connection takes another request while a request waits whose ticket is not in `own`.
+    /// Returns whether that has happened too often: then the connection must take no more requests, and close after its
+    /// last one.
     pub fn pass_over(&self, own: &VecDeque<u64>) -> bool {
         let mut state = self.lock();
         let mut line = state.line.iter_mut();
@@ -314,13 +318,13 @@ impl Connections {
         waiter.passed_over += 1;
         let enough = waiter.passed_over > PASSED_OVER_MAX;
         if enough {
-            // should its last request last, the next connection goes after as many again
+            // if the last request takes long, the next connection goes after the same number
             waiter.passed_over = 0;
         }
         enough
     }
 
-    /// Gives away what there is room for; `endpoint` has a connection less than before.
+    /// Serves waiters while there is room; `endpoint` has just lost a connection.
     fn serve(&self, state: &mut State, endpoint: Option<u64>) -> Wakers {
         let mut wakers = Wakers::new();
         while state.open < self.max() {
@@ -329,7 +333,7 @@ impl Connections {
             };
             wakers.extend(self.admit(state, ticket));
         }
-        // an endpoint without a connection gets one in any case
+        // the first connection of an endpoint is always allowed
         let forsaken = endpoint.filter(|endpoint| !state.by_endpoint.contains_key(endpoint));
         if let Some(endpoint) = forsaken {
             let mut line = state.line.iter();
@@ -350,12 +354,12 @@ impl Connections {
         waiter.waker
     }
 
-    /// Says whether there are too many.
+    /// Updates the flag for an exceeded limit.
     fn note(&self, state: &mut State) {
         let excess = state.open > self.max();
         if excess != state.excess {
             state.excess = excess;
-            // only ever changed under the lock, by whole steps
+            // only changed under the lock, so the flag is set or cleared exactly once
             match excess {
                 true => self.crowd.fetch_add(EXCESS, Ordering::AcqRel),
                 false => self.crowd.fetch_sub(EXCESS, Ordering::AcqRel),

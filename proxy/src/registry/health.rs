@@ -1,7 +1,7 @@
-//! What is known of an endpoint's health, shared by all workers.
+//! The health of an endpoint, shared by all workers.
 //!
-//! Only an endpoint that fails is written to: a success finds nothing to reset and leaves the cache line as it is, so
-//! workers don't contend while all is well.
+//! Only failures write: a success finds nothing to reset and leaves the cache line as it is, so that workers do not
+//! contend for healthy endpoints.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,25 +10,25 @@ use arc_swap::ArcSwapOption;
 use super::{Cause, Checked, Moment};
 use crate::runtime::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Why an endpoint is not used.
+/// Reasons why an endpoint is not used, as bits.
 pub mod why {
-    /// Outlier detection has taken it out.
+    /// Ejected by outlier detection.
     pub const EJECTED: u32 = 1;
-    /// It fails its health checks.
+    /// Unhealthy by active health checks.
     pub const UNHEALTHY: u32 = 2;
 }
 
-/// Errors in a row of one sort.
+/// Number of consecutive errors of one kind.
 #[derive(Debug, Default)]
 pub struct Streak(AtomicU32);
 
 impl Streak {
-    /// One more; returns how many there are now.
+    /// Counts one more error; returns the new number.
     pub fn add(&self) -> u32 {
         self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// None any more.
+    /// Sets the number to 0.
     #[inline]
     pub fn reset(&self) {
         if self.0.load(Ordering::Relaxed) != 0 {
@@ -36,12 +36,12 @@ impl Streak {
         }
     }
 
-    /// How many there are.
+    /// The number of errors.
     pub fn len(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether there are none.
+    /// Whether the number is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -50,24 +50,24 @@ impl Streak {
 /// The health of one endpoint.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// Bits of [`why`]; none when the endpoint may be used.
+    /// Bits of [`why`]; 0 if the endpoint is usable.
     out: AtomicU32,
-    /// 5xx responses in a row.
+    /// Consecutive 5xx responses.
     pub server_errors: Streak,
-    /// 502, 503 and 504 in a row.
+    /// Consecutive 502, 503 and 504 responses.
     pub gateway_errors: Streak,
-    /// Failures in a row to get a response at all.
+    /// Consecutive failures to get a response.
     pub local_errors: Streak,
-    /// When it appeared, or came back; its warm-up begins then.
+    /// Time when the endpoint appeared or returned, and its warm-up began.
     fresh_since: AtomicU64,
-    /// Most endpoints have none.
+    /// Allocated on demand; most endpoints have no history.
     history: OnceLock<Box<History>>,
 }
 
-/// What is remembered of an endpoint that was ejected or is checked.
+/// Ejections and health check results of an endpoint.
 #[derive(Debug, Default)]
 struct History {
-    /// By what an ejection's time is multiplied.
+    /// Multiplier of the base ejection time.
     multiplier: AtomicU32,
     /// Ejections since the process started.
     ejections: AtomicU32,
@@ -79,13 +79,13 @@ struct History {
 }
 
 impl Health {
-    /// Whether nothing speaks against it.
+    /// Whether no reason excludes the endpoint.
     #[inline]
     pub fn is_usable(&self) -> bool {
         self.out.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether outlier detection has taken it out.
+    /// Whether outlier detection has ejected the endpoint.
     pub fn is_ejected(&self) -> bool {
         self.out.load(Ordering::Relaxed) & why::EJECTED != 0
     }
@@ -95,36 +95,37 @@ impl Health {
         self.out.load(Ordering::Relaxed)
     }
 
-    /// Takes it out for a reason; returns whether that is news.
+    /// Adds a reason for exclusion; returns whether it is new.
     pub fn exclude(&self, reason: u32) -> bool {
         self.out.fetch_or(reason, Ordering::AcqRel) & reason == 0
     }
 
-    /// One reason less to be out, since it is well again; returns whether that is news. Its warm-up begins then: of
-    /// several reasons, with the last.
+    /// Removes a reason for exclusion; returns whether it was set. The warm-up begins with the last reason that is
+    /// removed.
     pub fn admit(&self, reason: u32, now: Moment) -> bool {
         if self.out.load(Ordering::Acquire) & reason == 0 {
             return false;
         }
-        // before it may be used, so that it is not taken for warm; another reason that goes later says it again
+        // set before the endpoint is usable, so that it does not count as warm; removing another reason later sets it
+        // again
         self.fresh_since.store(now.0, Ordering::Relaxed);
         self.out.fetch_and(!reason, Ordering::AcqRel) & reason != 0
     }
 
-    /// Forgets all errors in a row.
+    /// Resets all error counts.
     pub fn forget_errors(&self) {
         self.server_errors.reset();
         self.gateway_errors.reset();
         self.local_errors.reset();
     }
 
-    /// By what an ejection's time is multiplied.
+    /// Multiplier of the base ejection time.
     pub fn multiplier(&self) -> u32 {
         let history = self.history.get();
         history.map_or(0, |history| history.multiplier.load(Ordering::Relaxed))
     }
 
-    /// Changes the multiplier.
+    /// Sets the multiplier.
     pub fn set_multiplier(&self, multiplier: u32) {
         if multiplier != self.multiplier() {
             let history = self.history();
@@ -138,28 +139,28 @@ impl Health {
         history.map_or(0, |history| history.ejections.load(Ordering::Relaxed))
     }
 
-    /// Notes an ejection.
+    /// Records an ejection.
     pub fn ejected(&self, now: Moment) {
         let history = self.history();
         history.ejections.fetch_add(1, Ordering::Relaxed);
         history.ejected_at.store(now.0, Ordering::Relaxed);
     }
 
-    /// Notes why it was ejected.
+    /// Records the cause of an ejection.
     pub fn set_cause(&self, cause: Cause) {
         let position = Cause::ALL.iter().position(|one| *one == cause);
         let number = position.map_or(0, |position| position as u32 + 1);
         self.history().cause.store(number, Ordering::Relaxed);
     }
 
-    /// Why it was ejected last.
+    /// Cause of the last ejection.
     pub fn cause(&self) -> Option<Cause> {
         let number = self.history.get()?.cause.load(Ordering::Relaxed);
         let position = (number as usize).checked_sub(1)?;
         Cause::ALL.get(position).copied()
     }
 
-    /// When it was ejected last.
+    /// Time of the last ejection.
     pub fn ejected_at(&self) -> Moment {
         let history = self.history.get();
         history.map_or(Moment::NEVER, |history| {
@@ -167,12 +168,12 @@ impl Health {
         })
     }
 
-    /// Notes that it came back.
+    /// Records the end of an ejection.
     pub fn returned(&self, now: Moment) {
         self.history().returned_at.store(now.0, Ordering::Relaxed);
     }
 
-    /// When it came back last from an ejection.
+    /// Time when the last ejection ended.
     pub fn returned_at(&self) -> Moment {
         let history = self.history.get();
         history.map_or(Moment::NEVER, |history| {
@@ -180,12 +181,12 @@ impl Health {
         })
     }
 
-    /// What active health checks came to; nothing before the first, or where none are made.
+    /// Health check results; `None` before the first check and without health checks.
     pub fn checked(&self) -> Option<Arc<Checked>> {
         self.history.get()?.checked.load_full()
     }
 
-    /// Notes what active health checks came to.
+    /// Stores the health check results.
     pub fn set_checked(&self, checked: Option<Arc<Checked>>) {
         if checked.is_some() || self.history.get().is_some() {
             self.history().checked.store(checked);
@@ -196,7 +197,7 @@ impl Health {
         self.history.get_or_init(Box::default)
     }
 
-    /// When it appeared or came back, which is now if it is not recorded.
+    /// Time when the endpoint appeared or returned; sets it to `now` if there is none.
     pub fn fresh_since(&self, now: Moment) -> Moment {
         let none = Moment::NEVER.0;
         let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -240,7 +241,7 @@ mod models {
 
     use super::*;
 
-    /// Runs the same in two threads and tells what each came to.
+    /// Runs the same function in two threads and returns the results.
     fn twice<T: Send + 'static>(run: fn(&Health) -> T) -> (Arc<Health>, [T; 2]) {
         let health = Arc::new(Health::default());
         let threads = [(), ()].map(|()| {

@@ -1,4 +1,4 @@
-//! What happened to the health of endpoints, with the numbers that led to it.
+//! Journal of endpoint health events, with the numbers that led to them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,25 +11,25 @@ use tokio::time::Instant;
 
 use super::Moment;
 
-/// Events that are kept for the admin page; older ones go.
+/// Number of events that are kept for the admin page.
 pub const EVENTS_MAX: usize = 1_024;
 
-/// What was counted in a row.
+/// Kind of consecutive errors that caused an ejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// 5xx responses.
     ServerErrors,
     /// 502, 503 and 504 responses.
     GatewayErrors,
-    /// Failures to get a response at all.
+    /// Failures to get a response.
     LocalErrors,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 3] = [Self::ServerErrors, Self::GatewayErrors, Self::LocalErrors];
 
-    /// Words for a person.
+    /// Description for log lines and pages.
     pub fn in_words(self) -> &'static str {
         match self {
             Cause::ServerErrors => "5xx responses",
@@ -38,7 +38,7 @@ impl Cause {
         }
     }
 
-    /// The name that Envoy's log has for it.
+    /// The name in Envoy's ejection log.
     pub fn name(self) -> &'static str {
         match self {
             Cause::ServerErrors => "5xx",
@@ -48,37 +48,37 @@ impl Cause {
     }
 }
 
-/// What happened.
+/// Kinds of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// An endpoint was ejected.
     Ejected {
-        /// What was counted.
+        /// Kind of the errors.
         cause: Cause,
-        /// How many there were in a row.
+        /// Number of consecutive errors.
         errors: u32,
-        /// Whether the last one was no response, but a connection that failed or a time that was over.
+        /// Whether the last error was a failed connection or a timeout rather than a response.
         unanswered: bool,
-        /// Shortest time that it stays ejected.
+        /// Minimum time of the ejection.
         time: Duration,
-        /// Ejected endpoints of the cluster, and all of them.
+        /// Number of ejected endpoints in the cluster, and of all its endpoints.
         out: (u32, u32),
     },
     /// An endpoint was not ejected because of `maxEjectionPercent`.
     EjectionOverflow {
-        /// What was counted.
+        /// Kind of the errors.
         cause: Cause,
-        /// Ejected endpoints of the cluster, and all of them.
+        /// Number of ejected endpoints in the cluster, and of all its endpoints.
         out: (u32, u32),
     },
     /// An endpoint was unejected.
     Unejected {
-        /// How long it was ejected.
+        /// Duration of the ejection.
         out_for: Duration,
     },
     /// An endpoint fails its health checks.
     Unhealthy {
-        /// What the last check said.
+        /// Error of the last check.
         error: Box<str>,
     },
     /// An endpoint passes its health checks again.
@@ -89,25 +89,25 @@ pub enum EventKind {
     PanicModeEntered {
         /// The priority, 0 first.
         priority: u8,
-        /// Healthy endpoints and all.
+        /// Numbers of healthy endpoints and of all endpoints.
         healthy: (u32, u32),
     },
     /// A priority left panic mode: it has enough healthy endpoints again.
     PanicModeLeft {
         /// The priority, 0 first.
         priority: u8,
-        /// Healthy endpoints and all.
+        /// Numbers of healthy endpoints and of all endpoints.
         healthy: (u32, u32),
     },
     /// The load distribution between priorities changed.
     PriorityLoadChanged {
-        /// Percent by priority, before and now.
+        /// Percent by priority, before and after.
         loads: (Box<[u8]>, Box<[u8]>),
     },
 }
 
 impl EventKind {
-    /// One word for it.
+    /// The name of the event.
     pub fn name(&self) -> &'static str {
         match self {
             EventKind::Ejected { .. } => "ejected",
@@ -187,24 +187,24 @@ impl fmt::Display for EventKind {
 /// An entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Number of the entry, from 0 on.
+    /// Number of the entry, starting at 0.
     pub number: u64,
-    /// When.
+    /// Time of the event.
     pub at: Moment,
     /// Name of the cluster.
     pub cluster: Arc<str>,
-    /// Address of the endpoint, if it is about one.
+    /// Address of the endpoint; `None` for events of the whole cluster.
     pub endpoint: Option<Box<str>>,
-    /// What.
+    /// The event.
     pub what: EventKind,
 }
 
-/// The last events, and a bell for those who act on them.
+/// The latest events, and a signal for tasks that act on them.
 #[derive(Debug)]
 pub struct Journal {
     start: Instant,
     entries: Mutex<Entries>,
-    /// Whether something happened that the tables of clusters do not show yet.
+    /// Whether an event has made the tables of a cluster out of date.
     rung: AtomicBool,
     wake_signal: Notify,
     changes: watch::Sender<()>,
@@ -229,12 +229,12 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Moment {
         self.at(Instant::now())
     }
 
-    /// The time of an instant that was taken already.
+    /// Converts an instant.
     pub fn at(&self, instant: Instant) -> Moment {
         let gone = instant.saturating_duration_since(self.start).as_millis();
         Moment(u64::try_from(gone).unwrap_or(u64::MAX).saturating_add(1))
@@ -244,7 +244,7 @@ impl Journal {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an event. Rare enough for a lock: endpoints fail seldom compared with requests.
+    /// Adds an event. Takes a lock, since endpoint failures are rare compared with requests.
     pub fn note(&self, at: Moment, cluster: &Arc<str>, endpoint: Option<&str>, what: EventKind) {
         let mut entries = self.entries();
         let number = entries.next;
@@ -261,31 +261,31 @@ impl Journal {
         });
     }
 
-    /// The events that are kept from this number on, oldest first.
+    /// The kept events from this number on, oldest first.
     pub fn since(&self, number: u64) -> Vec<Event> {
         let entries = self.entries();
         let first = entries.last.iter().filter(|event| event.number >= number);
         first.cloned().collect()
     }
 
-    /// Wakes the task that waits in [`Journal::called`], and all who follow [`Journal::changes`].
+    /// Wakes the task that waits in [`Journal::called`], and all receivers of [`Journal::changes`].
     pub fn ring(&self) {
         self.rung.store(true, Ordering::Release);
         self.wake_signal.notify_one();
         self.changed();
     }
 
-    /// Wakes all who follow [`Journal::changes`].
+    /// Wakes all receivers of [`Journal::changes`].
     pub fn changed(&self) {
         self.changes.send_replace(());
     }
 
-    /// Notifies of every change of which endpoints there are and which of them may be used.
+    /// Subscribes to changes of the endpoints and of their availability.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
-    /// Waits until [`Journal::ring`] was called.
+    /// Waits until [`Journal::ring`] is called.
     pub async fn called(&self) {
         while !self.rung.swap(false, Ordering::AcqRel) {
             self.wake_signal.notified().await;

@@ -1,14 +1,14 @@
 //! Points in time.
 
-/// Milliseconds since the process started, and one: 0 is no time at all.
+/// Milliseconds since the process started, plus one; 0 is [`Moment::NEVER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u64);
 
 impl Moment {
-    /// What has not happened.
+    /// Time of an event that has not happened.
     pub const NEVER: Self = Self(0);
 
-    /// Time gone by since an earlier moment.
+    /// Time elapsed since an earlier moment.
     pub fn since(self, earlier: Self) -> std::time::Duration {
         std::time::Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

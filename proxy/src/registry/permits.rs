@@ -1,13 +1,13 @@
-//! Permits for what a cluster limits: retries, requests, and requests that wait.
+//! Permits for what a cluster limits: retries, requests in flight, and pending requests.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::{ClusterState, Tally};
 
-/// What a [`Permit`] is for.
+/// Kind of a [`Permit`].
 pub trait Sort {
-    /// Where it is counted.
+    /// The counter of this kind in a cluster.
     fn tally(cluster: &ClusterState) -> &Tally;
 }
 
@@ -19,7 +19,7 @@ pub enum Active {}
 #[derive(Debug)]
 pub enum Pending {}
 
-/// Requests that are being tried again.
+/// Retries in flight.
 #[derive(Debug)]
 pub enum Retrying {}
 
@@ -41,7 +41,7 @@ impl Sort for Retrying {
     }
 }
 
-/// One of its sort in flight; counted out when dropped.
+/// Permit for one unit of its kind; released when dropped.
 #[derive(Debug)]
 pub struct Permit<S: Sort> {
     cluster: Arc<ClusterState>,
@@ -51,14 +51,14 @@ pub struct Permit<S: Sort> {
 /// A request in flight.
 pub type RequestPermit = Permit<Active>;
 
-/// A request that waits.
+/// A request that waits for a connection or stream.
 pub type PendingPermit = Permit<Pending>;
 
 /// A retry in flight.
 pub type RetryPermit = Permit<Retrying>;
 
 impl<S: Sort> Permit<S> {
-    /// A permit for one more to this cluster, unless `max` are in progress.
+    /// Returns a permit unless `max` are in use.
     pub fn acquire(cluster: &Arc<ClusterState>, max: usize) -> Option<Self> {
         let entered = S::tally(cluster).enter(max);
         entered.then(|| Self {

@@ -1,31 +1,31 @@
-//! How many attempts began within a past interval, over all workers. An attempt adds one to the counter of its moment;
-//! older counters are skipped when reading and overwritten later, so that nothing has to be cleared.
+//! Number of attempts that began within a past interval, over all workers. Each attempt increments the counter of its
+//! time slot; readers skip old counters, and writers overwrite them later, so that nothing has to be cleared.
 
 use std::time::Duration;
 
 use super::Moment;
 use crate::runtime::sync::{AtomicU64, Ordering};
 
-/// A time is counted in so many parts: what began in one of them is forgotten at once.
+/// Number of time slots of an interval; attempts of one slot expire together.
 const PARTS: u64 = 10;
 
-/// The parts of a time, and the one that runs.
+/// Number of counters: the slots of an interval, and the current one.
 const CELLS: usize = PARTS as usize + 1;
 
-/// What began within a time gone by: at least that long ago, and a tenth longer at most.
+/// Attempts that began within an interval, measured up to a tenth too long.
 #[derive(Debug)]
 pub struct Recent {
     interval: Duration,
-    /// Milliseconds of one part, at least 1.
+    /// Length of a slot in milliseconds, at least 1.
     width: u64,
-    /// How many parts there are before the one that runs, at most [`PARTS`].
+    /// Number of slots before the current one, at most [`PARTS`].
     parts: u32,
-    /// The number of a part in the upper half, and how many began in it in the lower one.
+    /// Slot number in the upper half, number of attempts in the lower half.
     cells: [AtomicU64; CELLS],
 }
 
 impl Recent {
-    /// Counts for this time, which is at least 1 ms.
+    /// Creates counters for an interval of at least 1 ms.
     pub fn new(interval: Duration) -> Self {
         let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
         let width = millis.div_ceil(PARTS).max(1);
@@ -37,12 +37,12 @@ impl Recent {
         }
     }
 
-    /// The time that is counted for.
+    /// The interval.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Counts one that begins now.
+    /// Counts an attempt that begins now.
     pub fn count(&self, now: Moment) {
         let part = self.part(now);
         let cell = &self.cells[(now.0 / self.width) as usize % CELLS];
@@ -55,13 +55,13 @@ impl Recent {
                 Err(other) => held = other,
             }
         }
-        // far below what would carry into the number of the part
+        // far below the number that would overflow into the slot number
         if held as u32 <= u32::MAX / 2 {
             cell.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many began within the time until now. Attempts that are counted meanwhile may be left out.
+    /// Number of attempts within the interval. May miss attempts that are counted concurrently.
     pub fn within(&self, now: Moment) -> u64 {
         let part = self.part(now);
         let held = self.cells.iter().map(|cell| cell.load(Ordering::Relaxed));
@@ -70,13 +70,13 @@ impl Recent {
             .sum()
     }
 
-    /// The number of the part that runs. It may start again, after 2^32 parts.
+    /// Number of the current slot; wraps around after 2^32 slots.
     fn part(&self, now: Moment) -> u32 {
         (now.0 / self.width) as u32
     }
 }
 
-/// How many parts ago that of a cell began: none of an empty one. What a worker with a later clock has begun began now.
+/// Age of a counter in slots; `None` if it is empty. A counter of a worker whose clock is ahead has age 0.
 fn age(part: u32, held: u64) -> Option<u32> {
     let begun = (held >> 32) as u32;
     let age = part.wrapping_sub(begun) as i32;
@@ -101,7 +101,7 @@ mod tests {
         for (now, count) in [(50, 4), (1_099, 4), (1_100, 1), (1_199, 1), (1_200, 0)] {
             assert_eq!(recent.within(at(now)), count, "after {now} ms");
         }
-        // what was forgotten does not come back with the next round of cells
+        // expired counts do not return with the next round of counters
         recent.count(at(1_150));
         assert_eq!(recent.within(at(1_150)), 2);
         assert_eq!(recent.within(at(100_000)), 0);
@@ -122,7 +122,7 @@ mod tests {
         let recent = Recent::new(Duration::from_secs(1));
         recent.count(at(1_150));
         recent.count(at(1_050));
-        // the same cell, a round before
+        // the same counter, one round earlier
         recent.count(at(50));
         assert_eq!(recent.within(at(1_150)), 3);
         assert_eq!(recent.within(at(1_050)), 3);
@@ -149,7 +149,7 @@ mod models {
     fn concurrent_starts_of_a_slot_lose_no_count() {
         loom::model(|| {
             let recent = Arc::new(Recent::new(Duration::from_secs(1)));
-            // the cell holds what is a round old
+            // the counter holds attempts of the previous round
             recent.count(Moment(50));
             let threads = [1_150, 1_160].map(|now| {
                 let recent = Arc::clone(&recent);

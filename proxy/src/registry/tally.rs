@@ -1,20 +1,20 @@
-//! How much of one sort is in flight to a cluster, over all workers: retries, requests, requests that wait.
+//! Number of units of one kind in flight to a cluster, over all workers: retries, requests, or pending requests.
 
 use crate::runtime::sync::{AtomicUsize, Ordering};
 
-/// Counts what is in flight; never admits more than the caller allows.
+/// Counter of units in flight that never exceeds the caller's limit.
 #[derive(Debug, Default)]
 pub struct Tally(AtomicUsize);
 
 impl Tally {
-    /// How much is in flight.
+    /// Number of units in flight.
     pub fn active(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts one in, unless that would make more than `max`.
+    /// Counts one more unless that would exceed `max`.
     ///
-    /// Counting up and down again would let a refused one keep out another that has room, so it is one step.
+    /// Increments in a single step: to increment and undo it could refuse another caller that has room.
     pub(super) fn enter(&self, max: usize) -> bool {
         let mut active = self.active();
         while active < max {

@@ -1,14 +1,14 @@
 //! A read-only map from byte strings to numbers, packed into three slices: small, and a lookup touches little memory.
 //!
-//! Keys come from the configuration only, so a fixed hash function is no opening for floods: requests look up, they
-//! never insert.
+//! Keys come only from the configuration, so a fixed hash function cannot be attacked by collisions: requests look up,
+//! but never insert.
 
 use std::collections::BTreeMap;
 
-/// Byte strings to numbers.
+/// A map from byte strings to numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ByteMap {
-    /// Position of an entry plus one, 0 when free; a power of two long and at most half full.
+    /// Position of an entry plus one, or 0 for a free slot; the length is a power of two, and at most half is used.
     slots: Box<[u32]>,
     entries: Box<[Entry]>,
     keys: Box<[u8]>,
@@ -22,19 +22,19 @@ struct Entry {
     value: u32,
 }
 
-/// Collects the keys of a [`ByteMap`].
+/// Builder of a [`ByteMap`].
 #[derive(Debug, Default)]
 pub(super) struct ByteMapBuilder {
     values: BTreeMap<Box<[u8]>, u32>,
 }
 
 impl ByteMapBuilder {
-    /// Adds a key unless it is there, and returns the number that it has now.
+    /// Adds a key unless it exists, and returns its number.
     pub(super) fn insert(&mut self, key: &[u8], value: u32) -> u32 {
         *self.values.entry(key.into()).or_insert(value)
     }
 
-    /// Packs the map.
+    /// Builds the map.
     pub(super) fn build(self) -> ByteMap {
         let mut slots = vec![0_u32; (self.values.len() * 2).next_power_of_two()];
         let mask = slots.len() - 1;
@@ -65,7 +65,7 @@ impl ByteMapBuilder {
 }
 
 impl ByteMap {
-    /// An empty collection of keys.
+    /// Creates an empty builder.
     pub(super) fn builder() -> ByteMapBuilder {
         ByteMapBuilder::default()
     }
@@ -95,7 +95,7 @@ impl ByteMap {
     }
 }
 
-/// Multiply and rotate over eight bytes at a time; the length is mixed in, so that zero padding tells keys apart.
+/// Multiplies and rotates eight bytes at a time; includes the length, so that zero padding does not make keys equal.
 fn hash(bytes: &[u8]) -> u32 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |state: u64, word: u64| (state.rotate_left(23) ^ word).wrapping_mul(FACTOR);

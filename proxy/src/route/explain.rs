@@ -1,6 +1,6 @@
-//! Why a rule wins or loses a request: every condition with what it wants and what it got.
+//! Explanations of why a rule matches a request or not: every condition with its wanted and actual value.
 //!
-//! Says nothing of its own about who wins: each line's verdict comes from the matcher that the traffic uses.
+//! Decides nothing on its own: each verdict comes from the matcher that traffic uses.
 
 use std::borrow::Cow;
 
@@ -10,24 +10,24 @@ use super::header::HeaderKey;
 use super::{Conditions, HeaderMatch, RequestHead, Rule, TextMatch, UriMatch, query};
 use crate::pattern::Pattern;
 
-/// One condition of a rule, held against one request.
+/// One condition of a rule, checked against one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// The field as the resource names it, as in `headers[end-user].exact`.
+    /// Field of the resource, such as `headers[end-user].exact`.
     pub field: String,
-    /// The wanted text as written; empty for presence.
+    /// Wanted text as written; empty for a presence condition.
     pub wanted: String,
-    /// What the request has; `None` when it has nothing there.
+    /// Actual value of the request; `None` if it has none.
     pub got: Option<String>,
-    /// Whether the condition holds; for `withoutHeaders`, whether it keeps the rule in the race.
+    /// Whether the condition holds; for `withoutHeaders`, whether it lets the rule match.
     pub held: bool,
-    /// A likely mistake, where the condition almost holds.
+    /// Likely mistake, if the condition almost holds.
     pub hint: Option<&'static str>,
 }
 
-/// Every condition of `rule` against `head`, in the order in which the resource lists the fields.
+/// Checks every condition of `rule` against `head`, in the order of the fields in the resource.
 ///
-/// The rule matches when all lines hold; a rule without conditions gives no lines.
+/// The rule matches if all lines hold; a rule without conditions returns no lines.
 pub fn explain(rule: &Rule, head: &RequestHead<'_>) -> Vec<Explained> {
     let mut lines = of_conditions(&rule.conditions, head);
     let mut policy = rule.conditions.of_policy.as_deref();
@@ -103,7 +103,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
     lines
 }
 
-/// Every condition of `rule`: the field and the wanted text, as in [`Explained`].
+/// Lists every condition of `rule`: the field and the wanted text, as in [`Explained`].
 pub fn conditions(rule: &Rule) -> Vec<(String, String)> {
     let any = RequestHead {
         method: &Method::GET,
@@ -165,19 +165,19 @@ fn uri_hint(uri: &UriMatch, path: &str) -> Option<&'static str> {
     }
 }
 
-/// The hint for a text that would match in another case.
+/// Hint for a text that would match with different case.
 fn case(wanted: &str, got: &str) -> Option<&'static str> {
     let is_it = wanted.eq_ignore_ascii_case(got) && wanted != got;
     is_it.then_some("differs in case only")
 }
 
-/// The hint for a text of which a part matches.
+/// Hint for a text of which only a part matches.
 fn part(wanted: &Pattern, got: &str) -> Option<&'static str> {
     let is_part = wanted.matches_part(got.as_bytes());
     is_part.then_some("a part matches, and a regex must match the whole value")
 }
 
-/// The value or values of a header; several lines are listed with `|` between them, since they are not joined.
+/// Values of a header; several lines are separated by `|`, since they are matched one by one.
 fn header_got(condition: &HeaderMatch, head: &RequestHead<'_>) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match &condition.key {

@@ -5,13 +5,13 @@ use smallvec::SmallVec;
 
 use super::{RequestHead, TextMatch};
 
-/// What a header condition looks at.
+/// The header or pseudo-header of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeaderKey {
-    /// `:authority`: the authority as sent.
+    /// `:authority` as sent.
     Authority,
-    /// `host`, which is the authority over every version: a target that names a host wins over the field (RFC 9112, section
-    /// 3.2.2).
+    /// `host`. Equals the authority in all HTTP versions: a target with a host takes precedence over the field (RFC
+    /// 9112, section 3.2.2).
     Host,
     /// `:method`.
     Method,
@@ -24,7 +24,7 @@ pub enum HeaderKey {
 }
 
 impl HeaderKey {
-    /// Reads a key of `headers` or `withoutHeaders`; `None` when it is neither a pseudo-header nor a header name.
+    /// Parses a key of `headers` or `withoutHeaders`; `None` if it is neither a pseudo-header nor a header name.
     pub fn parse(key: &str) -> Option<Self> {
         match key {
             ":authority" => Some(Self::Authority),
@@ -36,7 +36,7 @@ impl HeaderKey {
         }
     }
 
-    /// Whether it is a header that the proxy adds to requests: `x-forwarded-*`, `x-envoy-*` and `x-request-id`.
+    /// Whether the proxy adds this header to requests: `x-forwarded-*`, `x-envoy-*` and `x-request-id`.
     pub fn is_added(&self) -> bool {
         let Self::Name(name) = self else {
             return false;
@@ -45,7 +45,7 @@ impl HeaderKey {
         name == "x-request-id" || name.starts_with("x-forwarded-") || name.starts_with("x-envoy-")
     }
 
-    /// The key as text, lower-cased.
+    /// The key as text in lower case.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Authority => ":authority",
@@ -61,16 +61,16 @@ impl HeaderKey {
 /// A condition on one header.
 #[derive(Clone, Debug)]
 pub struct HeaderMatch {
-    /// Which header.
+    /// Header to match.
     pub key: HeaderKey,
-    /// What its value must be like.
+    /// Condition on the value.
     pub value: TextMatch,
 }
 
 impl HeaderMatch {
-    /// Whether the header is there with a fitting value.
+    /// Whether the header is present with a matching value.
     ///
-    /// Several lines of one header are looked at one by one, and one that fits is enough. A missing header never fits.
+    /// Several lines of one header are checked one by one; a single match is enough. A missing header never matches.
     pub fn matches(&self, head: &RequestHead<'_>) -> bool {
         match &self.key {
             HeaderKey::Authority | HeaderKey::Host => self.value.matches(head.authority.as_bytes()),
@@ -81,10 +81,10 @@ impl HeaderMatch {
         }
     }
 
-    /// Whether the condition does **not** hold, as `withoutHeaders` means it.
+    /// Whether the condition does **not** hold, as `withoutHeaders` requires.
     ///
-    /// For a condition on the value, a missing header counts as an empty one: `regex: ".*"` holds for it, so the rule
-    /// is lost. A condition on presence wants the header away.
+    /// For a condition on the value, a missing header counts as an empty one: `regex: ".*"` holds for it, so that the
+    /// rule does not match. A presence condition requires that the header is missing.
     pub fn is_absent(&self, head: &RequestHead<'_>) -> bool {
         if let HeaderKey::Name(name) = &self.key
             && !head.headers.contains_key(name)
@@ -109,7 +109,7 @@ impl HeaderMatch {
         let Some(query) = head.query else {
             return self.value.matches(path);
         };
-        // Rarely used, and only long targets leave the stack.
+        // rarely used, and only long targets are allocated
         let mut target = SmallVec::<[u8; 256]>::with_capacity(path.len() + 1 + query.len());
         target.extend_from_slice(path);
         target.push(b'?');

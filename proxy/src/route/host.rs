@@ -1,4 +1,4 @@
-//! Which virtual host a request belongs to: exact name, then the longest wildcard suffix, then `*`; no fall-through.
+//! The host index: exact name, then the longest wildcard suffix, then `*`; no fall-through.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,19 @@ use super::trie::{Trie, TrieBuilder};
 
 /// Values by host pattern.
 ///
-/// A pattern is a name, `*`, or `*` and a suffix: `*.a.com` and `*foo.com` represent every host that ends so and is
-/// longer. Patterns are compared in lower case and without a trailing dot, as [`normalize_host`] leaves hosts.
+/// A pattern is a name, `*`, or `*` and a suffix: `*.a.com` and `*foo.com` match every longer host with that suffix.
+/// Patterns are compared in lower case and without a trailing dot, like the result of [`normalize_host`].
 #[derive(Clone, Debug)]
 pub struct HostIndex<T> {
     entries: Box<[(Box<str>, T)]>,
     exact: ByteMap,
-    /// Suffixes, backwards.
+    /// Suffixes, reversed.
     suffixes: Trie,
     any: Option<u32>,
 }
 
 impl<T> HostIndex<T> {
-    /// Indexes `entries`; of two equal patterns the first one stands.
+    /// Indexes `entries`; the first of equal patterns wins.
     pub fn new(entries: impl IntoIterator<Item = (impl AsRef<str>, T)>) -> Self {
         let mut kept: Vec<(Box<str>, T)> = Vec::new();
         let mut exact = ByteMap::builder();
@@ -45,12 +45,12 @@ impl<T> HostIndex<T> {
         }
     }
 
-    /// The value for a host in the form of [`normalize_host`].
+    /// The value for a host that was normalized by [`normalize_host`].
     pub fn find(&self, host: &str) -> Option<&T> {
         self.find_with_pattern(host).map(|(_, value)| value)
     }
 
-    /// Like [`find`](Self::find), with the pattern that won.
+    /// Finds a value like [`find`](Self::find), together with the matching pattern.
     pub fn find_with_pattern(&self, host: &str) -> Option<(&str, &T)> {
         let number = self
             .exact
@@ -67,26 +67,26 @@ impl<T> HostIndex<T> {
         Some(value)
     }
 
-    /// Patterns with their values, in the order in which they were given.
+    /// Patterns with their values, in the original order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.entries
             .iter()
             .map(|(pattern, value)| (&**pattern, value))
     }
 
-    /// How many patterns there are.
+    /// Number of patterns.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no pattern, so that no host is found.
+    /// Whether there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     fn longest_suffix(&self, host: &str) -> Option<u32> {
         let mut longest = None;
-        // The `*` means at least one byte, hence the first one is never part of a suffix.
+        // the `*` matches at least one byte, so the first byte is never part of a suffix
         let suffix_space = host.as_bytes().get(1..)?;
         self.suffixes
             .walk_backwards(suffix_space, |number| longest = Some(number));
@@ -105,7 +105,7 @@ fn normalize_pattern(pattern: &str) -> Box<str> {
     pattern.to_ascii_lowercase().into_boxed_str()
 }
 
-/// The host of an authority as virtual hosts are looked up: without port, without one trailing dot, in lower case.
+/// Normalizes an authority for virtual host lookup: without port, without one trailing dot, in lower case.
 ///
 /// Borrows unless there is an upper-case letter. An IPv6 address keeps its brackets.
 pub fn normalize_host(authority: &str) -> Cow<'_, str> {
@@ -118,7 +118,7 @@ pub fn normalize_host(authority: &str) -> Cow<'_, str> {
     }
 }
 
-/// Goes back over digits to a colon: most hosts are short, and their ports shorter.
+/// Removes the port. Searches backwards over digits, since ports are shorter than hosts.
 fn without_port(authority: &str) -> &str {
     let bytes = authority.as_bytes();
     let last = bytes.iter().rposition(|byte| !byte.is_ascii_digit());

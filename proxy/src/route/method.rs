@@ -1,14 +1,14 @@
-//! Methods as bits, so that a candidate that wants another method is passed over without looking at its rule.
+//! Methods as bits, so that a candidate for another method is skipped without reading its rule.
 
 use http::Method;
 
 use super::TextMatch;
 
-/// A set of methods: one bit for each standard method, one for all others together.
+/// A set of methods: one bit for each standard method, and one for all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodSet(u16);
 
-/// Position is the bit.
+/// Standard methods; the position is the bit.
 const STANDARD: [Method; 9] = [
     Method::GET,
     Method::POST,
@@ -35,7 +35,7 @@ impl MethodSet {
         }
     }
 
-    /// The methods that may fulfil a condition: exact for the standard ones, on the safe side for the others.
+    /// The methods that may meet a condition: exact for standard methods, a superset for others.
     pub fn wanted_by(condition: Option<&TextMatch>) -> Self {
         let Some(condition) = condition else {
             return Self::ALL;

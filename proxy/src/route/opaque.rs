@@ -1,8 +1,8 @@
-//! Which rule takes a connection of which nothing is looked at but its SNI and addresses.
+//! Rules for raw TCP connections, by SNI and addresses.
 //!
-//! Among the rules whose addresses hold, the one with the most specific SNI wins: exact, then the longest wildcard,
-//! then `*` and rules that name none. Of equally specific ones it is the first. [`OpaqueTable::scan`] says the same by
-//! trying rule after rule; it is the oracle of the property test.
+//! Among the rules whose address conditions hold, the one with the most specific SNI pattern wins: exact, then the
+//! longest wildcard, then `*` and rules without a pattern; the first of equally specific ones. [`OpaqueTable::scan`]
+//! does the same by checking rule after rule; it is the oracle of the property test.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,35 +13,35 @@ use ipnet::IpNet;
 use super::{HostIndex, RuleIdx};
 use crate::provenance::Provenance;
 
-/// What rules look at in a connection.
+/// The properties of a connection that rules match on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpaqueHead<'a> {
-    /// The name that a TLS client asked for, in lower case and without a trailing dot.
+    /// SNI of the client, in lower case and without a trailing dot.
     pub sni: Option<&'a str>,
-    /// Address that the client dialled; unknown on a Unix socket.
+    /// Address that the client dialed; unknown on a Unix socket.
     pub destination: Option<IpAddr>,
     /// Address of the client; unknown on a Unix socket.
     pub source: Option<IpAddr>,
 }
 
-/// What one match block asks of a connection; all of it must hold.
+/// All conditions of one match block; each must hold.
 #[derive(Clone, Debug, Default)]
 pub struct OpaqueConditions {
-    /// Names, exact or with a wildcard, of which one must cover the SNI; empty for any connection.
+    /// Names, exact or with a wildcard, one of which must match the SNI; empty for any connection.
     pub sni_hosts: Box<[Arc<str>]>,
-    /// Of these subnets one must have the address that the client dialled; empty for any.
+    /// Subnets, one of which must contain the address that the client dialed; empty for any address.
     pub destination_subnets: Box<[IpNet]>,
-    /// Of these subnets one must have the client's address; empty for any.
+    /// Subnets, one of which must contain the client's address; empty for any address.
     pub source_subnets: Box<[IpNet]>,
 }
 
 impl OpaqueConditions {
-    /// Whether the addresses of a connection are those asked for.
+    /// Whether the address conditions hold for a connection.
     pub fn holds_for_addresses(&self, head: &OpaqueHead<'_>) -> bool {
         has(&self.destination_subnets, head.destination) && has(&self.source_subnets, head.source)
     }
 
-    /// How specific the name is that covers the SNI; `None` when none does.
+    /// Specificity of the pattern that matches the SNI; `None` if no pattern matches.
     pub fn specificity(&self, head: &OpaqueHead<'_>) -> Option<Specificity> {
         if self.sni_hosts.is_empty() {
             return Some(Specificity::ANY);
@@ -59,7 +59,7 @@ fn has(subnets: &[IpNet], address: Option<IpAddr>) -> bool {
     subnets.is_empty() || address.is_some_and(within)
 }
 
-/// Exact names above wildcards, longer wildcards above shorter ones.
+/// Order of patterns: exact names above wildcards, longer wildcards above shorter ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Specificity(bool, usize);
 
@@ -81,12 +81,12 @@ fn covers(name: &str, head: &OpaqueHead<'_>) -> Option<Specificity> {
     covered.then(|| Specificity::of(name))
 }
 
-/// One ordered entry: what must hold, and where it was written.
+/// One ordered entry: conditions and their origin.
 #[derive(Clone, Debug)]
 pub struct OpaqueRule {
-    /// What must hold. Names are in lower case and without a trailing dot.
+    /// Conditions of the rule. Names are in lower case and without a trailing dot.
     pub conditions: OpaqueConditions,
-    /// The match block or rule that this was made from.
+    /// The match block or rule that this was compiled from.
     pub provenance: Provenance,
 }
 
@@ -94,14 +94,14 @@ pub struct OpaqueRule {
 #[derive(Clone, Debug, Default)]
 pub struct OpaqueTable {
     rules: Box<[OpaqueRule]>,
-    /// By each name that a rule has: the rules that a connection for it may fulfil, best first.
+    /// Candidate rules for each name in a rule, most specific first.
     by_sni: HostIndex<Box<[RuleIdx]>>,
-    /// The rules for connections that no name covers, or that name none.
+    /// Candidate rules for connections without SNI.
     unnamed: Box<[RuleIdx]>,
 }
 
 impl OpaqueTable {
-    /// Indexes rules, which are in order.
+    /// Indexes rules, which must be in order.
     pub fn compile(rules: Vec<OpaqueRule>) -> Self {
         let mut by_name: HashMap<&str, Vec<RuleIdx>> = HashMap::new();
         for (rule, number) in rules.iter().zip(0..) {
@@ -128,7 +128,7 @@ impl OpaqueTable {
         }
     }
 
-    /// The rule that takes a connection.
+    /// Finds the rule for a connection.
     pub fn find(&self, head: &OpaqueHead<'_>) -> Option<RuleIdx> {
         let candidates = match head.sni {
             Some(sni) => self.by_sni.find(sni)?,
@@ -141,7 +141,7 @@ impl OpaqueTable {
         })
     }
 
-    /// What [`find`](Self::find) finds, by trying every rule.
+    /// Finds the same rule as [`find`](Self::find) by checking every rule.
     pub fn scan(&self, head: &OpaqueHead<'_>) -> Option<RuleIdx> {
         let mut best: Option<(Specificity, RuleIdx)> = None;
         for (rule, number) in self.rules.iter().zip(0..) {
@@ -162,7 +162,7 @@ impl OpaqueTable {
     }
 }
 
-/// The rules of a name and of the wildcards that cover it, most specific first, each once.
+/// Rules of a name and of the wildcards that match it, most specific first, without duplicates.
 fn candidates(name: &str, by_name: &HashMap<&str, Vec<RuleIdx>>) -> Box<[RuleIdx]> {
     let mut found: Vec<RuleIdx> = by_name[name].clone();
     let suffixes = name.char_indices().skip(1).map(|(at, _)| &name[at..]);

@@ -1,36 +1,36 @@
-//! The condition on the path, and the normal form that paths are brought to before anything looks at them.
+//! Path conditions, and the normalization of paths before anything matches on them.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::pattern::Pattern;
 
-/// A condition on the path, without query. Plain strings: `/foo` is a prefix of `/foobar`.
+/// A condition on the path, without query. Compares plain strings: `/foo` is a prefix of `/foobar`.
 #[derive(Clone, Debug, Default)]
 pub enum UriMatch {
-    /// Nothing.
+    /// No condition.
     #[default]
     Any,
     /// The same bytes.
     Exact {
-        /// The wanted path.
+        /// Wanted path.
         value: Box<str>,
-        /// Whether ASCII case makes no difference.
+        /// Whether ASCII case is ignored.
         ignore_case: bool,
     },
     /// The path starts with these bytes; an empty prefix matches every path.
     Prefix {
-        /// The wanted start.
+        /// Wanted prefix.
         value: Box<str>,
-        /// Whether ASCII case makes no difference.
+        /// Whether ASCII case is ignored.
         ignore_case: bool,
     },
-    /// The whole path matches, in its own case.
+    /// The whole path matches, case-sensitive.
     Regex(Pattern),
 }
 
 impl UriMatch {
-    /// Whether `path` fulfils the condition.
+    /// Whether `path` meets the condition.
     pub fn matches(&self, path: &[u8]) -> bool {
         match self {
             Self::Any => true,
@@ -56,10 +56,10 @@ impl UriMatch {
         }
     }
 
-    /// Whether the condition ends a list of rules: none, prefix `/`, regex `.*`.
+    /// Whether the condition ends a list of rules: no condition, prefix `/`, regex `.*`.
     ///
-    /// Istio goes by the text, not by the meaning: an empty prefix takes all paths too, yet keeps its place when
-    /// several resources are merged.
+    /// Like Istio, compares the text and not its meaning: an empty prefix matches all paths too, but keeps its position
+    /// when several resources are merged.
     pub fn is_catch_all(&self) -> bool {
         match self {
             Self::Any => true,
@@ -69,7 +69,7 @@ impl UriMatch {
         }
     }
 
-    /// The wanted text as it was written; empty without a condition.
+    /// Wanted text as written; empty without a condition.
     pub fn wanted(&self) -> &str {
         match self {
             Self::Any => "",
@@ -79,7 +79,7 @@ impl UriMatch {
     }
 }
 
-/// Why a path has no normal form; the request is answered with 400, details `path_normalization_failed`.
+/// The reason why a path cannot be normalized; the request gets 400, details `path_normalization_failed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidPath {
     /// `..;x` or `.;x`: some origins read it as a dot segment, others as a name.
@@ -99,44 +99,44 @@ impl fmt::Display for InvalidPath {
 
 impl std::error::Error for InvalidPath {}
 
-/// Brings a path, without query, to the form that rules are compared with and that goes upstream.
+/// Normalizes a path without query, for matching and for the upstream.
 ///
-/// As Istio's default `BASE`: `\` becomes `/`, escapes of unreserved characters are decoded (`%41`, `%2e`), characters
-/// that no URI has (RFC 3986, section 2) are escaped, then dot segments are resolved (sections 6.2.2.2 and 5.2.4).
-/// Adjacent slashes, escaped slashes and the case of escapes are kept. Borrows when there is nothing to do, which one
-/// pass over the bytes finds out.
+/// Like Istio's default `BASE`: replaces `\` by `/`, decodes escapes of unreserved characters (`%41`, `%2e`), escapes
+/// characters that no URI may contain (RFC 3986, section 2), then resolves dot segments (sections 6.2.2.2 and 5.2.4).
+/// Keeps adjacent slashes, escaped slashes and the case of escapes. Borrows a path that is normal already, which one
+/// pass over the bytes determines.
 ///
-/// Invariant: the normal form of a normal form is itself, so that an origin that decodes as well reads the path that rules
-/// were compared with. A `%` that begins no escape stays, unless decoding behind it would make it begin one: it then
-/// becomes `%25`, as in Envoy (`/%%361dmin` is `/%2561dmin`).
+/// Invariant: normalizing twice changes nothing, so that an origin that decodes again reads the path that rules were
+/// compared with. A `%` that begins no escape stays, unless decoding the following characters would turn it into one:
+/// then it becomes `%25`, as in Envoy (`/%%361dmin` is `/%2561dmin`).
 ///
 /// # Errors
 ///
-/// When the path holds `%00`, or a dot segment with parameters (`..;a`), which Envoy takes for a dot segment while some
-/// origins take it for a name.
+/// If the path contains `%00`, or a dot segment with parameters (`..;a`), which Envoy reads as a dot segment and some
+/// origins as a name.
 pub fn normalize_path(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
     if is_normal(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
     }
     let decoded = decode_unreserved(path.as_bytes())?;
     let resolved = resolve_dots(&decoded)?;
-    // What is not ASCII was escaped.
+    // all other characters were escaped
     Ok(Cow::Owned(
         String::from_utf8(resolved).expect("only ASCII is left"),
     ))
 }
 
-/// What a byte of a path needs.
+/// Normalization that a byte of a path needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Nothing,
-    /// It is no character of a URI, and is escaped.
+    /// Not allowed in a URI, must be escaped.
     Escape,
-    /// It depends on its neighbours: `\`, `%` and `.`.
+    /// Depends on its neighbors: `\`, `%` and `.`.
     Look,
 }
 
-/// What each byte needs.
+/// Normalization by byte.
 static NEEDS: [Need; 256] = {
     let mut needs = [Need::Nothing; 256];
     let mut byte = 0;
@@ -151,7 +151,7 @@ static NEEDS: [Need; 256] = {
     needs
 };
 
-/// Whether [`normalize_path`] would change nothing; may say no for a path that turns out normal.
+/// Whether [`normalize_path`] would change nothing; may be false for a path that turns out normal.
 fn is_normal(path: &[u8]) -> bool {
     path.iter()
         .enumerate()
@@ -162,7 +162,7 @@ fn is_normal(path: &[u8]) -> bool {
         })
 }
 
-/// Whether a byte that depends on its neighbours stays as it is.
+/// Whether a byte that depends on its neighbors stays unchanged.
 fn stays(path: &[u8], at: usize, byte: u8) -> bool {
     match byte {
         b'%' => !escaped(path, at).is_some_and(|byte| byte == 0 || is_unreserved(byte)),
@@ -171,7 +171,7 @@ fn stays(path: &[u8], at: usize, byte: u8) -> bool {
     }
 }
 
-/// Whether a segment that starts with these bytes is `.` or `..`, or may be one.
+/// Whether a segment that starts with these bytes is, or may be, `.` or `..`.
 fn dots_end_segment(rest: &[u8]) -> bool {
     matches!(
         rest.strip_prefix(b"..").unwrap_or(&rest[1..]),
@@ -179,7 +179,7 @@ fn dots_end_segment(rest: &[u8]) -> bool {
     )
 }
 
-/// The byte that the escape at `at` means; `None` when that is no complete escape.
+/// The byte that the escape at `at` encodes; `None` for an incomplete escape.
 fn escaped(path: &[u8], at: usize) -> Option<u8> {
     let digit = |offset: usize| (*path.get(at + offset)? as char).to_digit(16);
     Some((digit(1)? * 16 + digit(2)?) as u8)
@@ -189,7 +189,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Whether a `%` is that of an escape with what was written behind it and the next byte of the path.
+/// Whether the `%` at the start of `written` would form an escape together with the byte `next` of the path.
 fn begins_escape(written: &[u8], next: Option<u8>) -> bool {
     match *written {
         [_, first] => {
@@ -204,7 +204,7 @@ fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = Vec::with_capacity(path.len());
     let mut at = 0;
-    // where in `out` the last `%` is that begins no escape
+    // position in `out` of the last `%` that begins no escape
     let mut stray = None;
     while let Some(&byte) = path.get(at) {
         match (byte, escaped(path, at)) {
@@ -236,14 +236,14 @@ fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
     Ok(out)
 }
 
-/// Removes `.` segments and lets each `..` take the segment before it away; never goes above the root.
+/// Removes `.` segments, and `..` segments with the segment before them; stops at the root.
 fn resolve_dots(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
     if path.first() != Some(&b'/') {
         return Ok(path.to_vec());
     }
     let mut out = Vec::with_capacity(path.len());
     let mut segments = path[1..].split(|&byte| byte == b'/').peekable();
-    // Each turn appends "/segment" or takes one away; a dot segment in the end leaves its slash.
+    // each iteration appends "/segment" or removes one; a final dot segment leaves its slash
     while let Some(segment) = segments.next() {
         let last = segments.peek().is_none();
         match segment {
@@ -266,7 +266,7 @@ fn resolve_dots(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
     Ok(out)
 }
 
-/// Whether a segment is `.` or `..` with path parameters (RFC 3986, section 3.3), the `;` escaped or not.
+/// Whether a segment is `.` or `..` with path parameters (RFC 3986, section 3.3), with `;` escaped or not.
 fn is_dots_with_parameters(segment: &[u8]) -> bool {
     let name = segment.strip_prefix(b".").unwrap_or_default();
     let rest = name.strip_prefix(b".").unwrap_or(name);

@@ -7,18 +7,18 @@ use super::TextMatch;
 pub struct QueryMatch {
     /// Name of the parameter, case-sensitive.
     pub name: Box<str>,
-    /// What its first value must be like.
+    /// Condition on its first value.
     pub value: TextMatch,
 }
 
 impl QueryMatch {
-    /// Whether the parameter is there and its first occurrence has a fitting value.
+    /// Whether the parameter is present and its first value matches.
     pub fn matches(&self, query: Option<&str>) -> bool {
         first_value(query, &self.name).is_some_and(|value| self.value.matches(value.as_bytes()))
     }
 }
 
-/// The value of the first parameter called `name`: empty for `?name` and `?name=`, `None` when it is missing.
+/// Value of the first parameter named `name`: empty for `?name` and `?name=`, `None` if it is missing.
 pub fn first_value<'q>(query: Option<&'q str>, name: &str) -> Option<&'q str> {
     query?
         .split('&')

@@ -1,4 +1,4 @@
-//! The slow twin of the index: checks rule after rule. Its result defines routing.
+//! Linear scan of the rules, the reference for the index. Its result defines routing.
 
 use super::{RequestHead, Rule, RuleIdx};
 

@@ -1,14 +1,14 @@
 //! The index over the rules of a virtual host.
 //!
-//! Rules hang in a radix tree by their path: exact paths and prefixes by themselves, regular expressions by the literal
-//! text that they must begin with. A request walks down the tree along its path and meets every rule whose path can
-//! fit, as a few lists in rule order; the lists are merged, and the first rule whose other conditions hold wins. Long
-//! lists are split further by the value of a header or query parameter. So the answer is that of [`scan::find`], for
-//! the price of the rules that share a path and not of all rules.
+//! Rules are nodes of a radix tree by their path: exact paths and prefixes by themselves, regular expressions by their
+//! literal prefix. A request descends the tree along its path and collects every rule whose path may match, as a few
+//! lists in rule order; the lists are merged, and the first rule whose other conditions hold wins. Long lists are split
+//! further by the value of a header or query parameter. The result equals that of [`scan::find`], but only rules with a
+//! common path are checked.
 //!
-//! Expressions with the same literal beginning are tried one after the other, if the path holds the longest other
-//! text that they must match. A combined automaton (`RegexSet`) would try them at once, but costs megabytes of lazily
-//! built states per worker and an allocation per request.
+//! Expressions with the same literal prefix are tried one after the other, if the path contains the longest other text
+//! that they require. A combined automaton (`RegexSet`) would try them at once, but costs megabytes of lazily built
+//! states per worker and an allocation per request.
 
 use super::{RequestHead, Rule, RuleIdx, scan};
 
@@ -18,10 +18,11 @@ mod literal;
 
 use index::Index;
 
-/// Up to this many rules are scanned: as fast as an index, and hosts with a rule or two are the common case in a mesh.
+/// Maximum number of rules that are scanned without an index: as fast, and hosts with a rule or two are common in a
+/// mesh.
 const SCANNED_MAX: usize = 4;
 
-/// Ordered rules with an index over them; says what [`scan::find`] says. Immutable.
+/// Ordered rules with an index; returns the same results as [`scan::find`]. Immutable.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     rules: Box<[Rule]>,
@@ -30,9 +31,9 @@ pub struct Table {
 }
 
 impl Table {
-    /// Indexes `rules`, whose order is the order of precedence.
+    /// Indexes `rules`, in order of precedence.
     ///
-    /// Meant for the thread that compiles: it sorts, counts and parses regular expressions.
+    /// Runs on the control thread: it sorts, counts and parses regular expressions.
     pub fn compile(rules: Vec<Rule>) -> Self {
         let rules = rules.into_boxed_slice();
         let index = (rules.len() > SCANNED_MAX).then(|| Box::new(Index::new(&rules)));
@@ -51,7 +52,7 @@ impl Table {
         }
     }
 
-    /// Whether a rule looks at headers that the proxy adds to requests; see [`HeaderKey::is_added`](super::HeaderKey::is_added).
+    /// Whether a rule matches on headers that the proxy adds; see [`HeaderKey::is_added`](super::HeaderKey::is_added).
     pub fn reads_added(&self) -> bool {
         self.reads_added
     }
@@ -65,7 +66,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// When `index` comes from another table and is too large for this one.
+    /// If `index` is of another table and too large for this one.
     pub fn rule(&self, index: RuleIdx) -> &Rule {
         &self.rules[index.index()]
     }

@@ -14,7 +14,7 @@ pub(super) struct Request {
     headers: HeaderMap,
 }
 
-/// A GET for a path with an optional query, to `a.com` by http.
+/// A GET request for a path with an optional query, to `a.com` by http.
 pub(super) fn get(target: &str) -> Request {
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query.to_owned())),
@@ -137,7 +137,7 @@ fn with_parameter(name: &str, value: TextMatch) -> Conditions {
     }
 }
 
-/// Asserts which of the requests fulfil the conditions.
+/// Asserts which of the requests meet the conditions.
 fn check(conditions: &Conditions, expected: &[(Request, bool)]) {
     for (request, expected) in expected {
         let matches = conditions.matches(&request.head());

@@ -1,4 +1,4 @@
-//! Conditions on a piece of text: equal, prefix, suffix, regular expression, or mere presence. Bytes, case-sensitive.
+//! Conditions on a text: exact, prefix, suffix, regular expression, or presence. Compares bytes, case-sensitive.
 
 use crate::pattern::Pattern;
 
@@ -9,7 +9,7 @@ pub enum TextMatch {
     Exact(Box<str>),
     /// Starts with these bytes.
     Prefix(Box<str>),
-    /// Anything at all, as long as it is there.
+    /// Any value, but present.
     Present,
     /// The whole text matches.
     Regex(Pattern),
@@ -18,7 +18,7 @@ pub enum TextMatch {
 }
 
 impl TextMatch {
-    /// Whether a text that is there fulfils the condition.
+    /// Whether a present text meets the condition.
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
             Self::Exact(wanted) => text == wanted.as_bytes(),
@@ -29,7 +29,7 @@ impl TextMatch {
         }
     }
 
-    /// The word that the resources use for this kind of condition.
+    /// The name of this kind of condition in resources.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Exact(_) => "exact",
@@ -40,7 +40,7 @@ impl TextMatch {
         }
     }
 
-    /// The wanted text as it was written; empty for presence.
+    /// Wanted text as written; empty for presence.
     pub fn wanted(&self) -> &str {
         match self {
             Self::Exact(wanted) | Self::Prefix(wanted) | Self::Suffix(wanted) => wanted,

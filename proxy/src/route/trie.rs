@@ -1,8 +1,8 @@
 //! A read-only radix tree over byte strings that visits every key that starts a text, shortest first.
 //!
-//! Nodes lie in one slice, the children of a node side by side, with the first bytes of their labels in a slice of
-//! their own: a step down is a search in a few adjacent bytes and one comparison. Nothing recurses, so that a chain of
-//! ten thousand prefixes of each other is as safe as any other set.
+//! Nodes are in one slice, the children of a node adjacent, with the first bytes of their labels in a separate slice: a
+//! step down searches a few adjacent bytes and makes one comparison. Nothing recurses, so that a chain of ten thousand
+//! prefixes of each other is as safe as any other set.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -28,14 +28,14 @@ struct Node {
     value: u32,
 }
 
-/// Collects the keys of a [`Trie`].
+/// Builder of a [`Trie`].
 #[derive(Debug, Default)]
 pub(super) struct TrieBuilder {
     values: BTreeMap<Box<[u8]>, u32>,
 }
 
 impl TrieBuilder {
-    /// Adds a key unless it is there, and returns the number that it has now.
+    /// Adds a key unless it exists, and returns its number.
     pub(super) fn insert(&mut self, key: Box<[u8]>, value: u32) -> u32 {
         debug_assert_ne!(value, NONE);
         *self.values.entry(key).or_insert(value)
@@ -58,7 +58,7 @@ impl TrieBuilder {
             depth,
         }) = todo.pop_front()
         {
-            // Sorted: the key that ends here, if any, is the first one.
+            // keys are sorted: a key that ends here is the first one
             if let Some((key, value)) = sorted.get(keys.start)
                 && keys.start < keys.end
                 && key.len() == depth
@@ -91,7 +91,7 @@ impl TrieBuilder {
     }
 }
 
-/// A node whose children are still to be made, from these sorted keys that share `depth` bytes.
+/// A node whose children must still be built, from these sorted keys that share `depth` bytes.
 struct Todo {
     node: usize,
     keys: Range<usize>,
@@ -128,7 +128,8 @@ fn shared_len(left: &[u8], right: &[u8]) -> usize {
 }
 
 impl Trie {
-    /// Visits the number of every key that `text` starts with, shortest key first; says whether the key is all of it.
+    /// Visits the number of every key that is a prefix of `text`, shortest key first, and whether the key is all of
+    /// `text`.
     pub(super) fn walk(&self, text: &[u8], mut visit: impl FnMut(u32, bool)) {
         let mut node = &self.nodes[0];
         let mut rest = text;
@@ -146,7 +147,7 @@ impl Trie {
         }
     }
 
-    /// Like [`walk`](Self::walk) for a tree whose keys are in lower case, with ASCII letters of `text` read so.
+    /// Visits like [`walk`](Self::walk) in a tree of lower-case keys, ignoring the case of ASCII letters in `text`.
     pub(super) fn walk_ignoring_case(&self, text: &[u8], mut visit: impl FnMut(u32, bool)) {
         let mut node = &self.nodes[0];
         let mut rest = text;
@@ -170,7 +171,7 @@ impl Trie {
         }
     }
 
-    /// Visits the number of every key that `text`, read backwards, starts with, shortest key first.
+    /// Visits the number of every key that is a prefix of the reversed `text`, shortest key first.
     pub(super) fn walk_backwards(&self, text: &[u8], mut visit: impl FnMut(u32)) {
         let mut node = &self.nodes[0];
         let mut rest = text;

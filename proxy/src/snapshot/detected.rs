@@ -1,4 +1,4 @@
-//! What the connections of a sidecar may be, where their first bytes tell.
+//! Listeners of a sidecar that detect the protocol from the first bytes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,54 +7,54 @@ use super::http_hosts::HttpHosts;
 use super::opaque_routes::OpaqueRoutes;
 use crate::tls::ServerTls;
 
-/// What connections are that may be of several protocols.
+/// Handling of connections by the protocol that their first bytes show.
 #[derive(Debug, Default)]
 pub struct Detected {
-    /// Requests in plain text, or inside of the mesh's TLS. None if HTTP is bytes like all others.
+    /// HTTP, in plain text or inside mutual TLS of the mesh; `None` to proxy it as raw TCP.
     pub http: Option<Arc<HttpHosts>>,
-    /// What becomes of TLS.
+    /// Handling of TLS connections.
     pub tls: TlsBytes,
-    /// Everything else.
+    /// All other connections, as raw TCP.
     pub opaque: Arc<OpaqueRoutes>,
-    /// Addresses whose clients speak first, as declared; sorted. A client of another address that says nothing for the
-    /// detection timeout is carried as bytes.
+    /// Service addresses that were declared to have clients that send first; sorted. Connections to other addresses are
+    /// proxied as raw TCP if the client sends nothing within the detection timeout.
     pub client_first: Box<[IpAddr]>,
 }
 
-/// What becomes of connections that begin with TLS.
+/// Handling of connections that begin with TLS.
 #[derive(Clone, Debug, Default)]
 pub enum TlsBytes {
-    /// They are bytes like all others.
+    /// Proxied as raw TCP, like all other bytes.
     #[default]
     Opaque,
-    /// They are carried by the name that the client asks for.
+    /// Proxied as raw TCP, by SNI.
     ByName(Arc<OpaqueRoutes>),
-    /// TLS between workloads ends here.
+    /// Mutual TLS of the mesh is terminated.
     Mesh(MeshTls),
 }
 
-/// TLS between workloads.
+/// Termination of mutual TLS between workloads.
 #[derive(Clone, Debug)]
 pub struct MeshTls {
-    /// What to handshake with; without it every handshake fails.
+    /// TLS server settings; without them every handshake fails.
     pub tls: Option<Arc<ServerTls>>,
-    /// Whether everything else is refused.
+    /// Whether connections without mutual TLS are refused.
     pub strict: bool,
 }
 
-/// What the first bytes are awaited for.
+/// Purpose of waiting for the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// To see whether they begin TLS between workloads; else they are bytes.
+    /// Detect mutual TLS of the mesh; proxy all other connections as raw TCP.
     Hello,
-    /// To tell the protocol.
+    /// Detect the protocol.
     Protocol,
-    /// They must begin TLS between workloads.
+    /// Require mutual TLS of the mesh.
     Tls,
 }
 
 impl Detected {
-    /// What the first bytes are awaited for.
+    /// Purpose of waiting for the first bytes of this listener.
     pub fn awaited(&self) -> Awaited {
         match (&self.tls, &self.http) {
             (TlsBytes::Mesh(mesh), _) if mesh.strict => Awaited::Tls,
@@ -63,12 +63,12 @@ impl Detected {
         }
     }
 
-    /// Whether a client of this address speaks first.
+    /// Whether clients of the dialed address send first.
     pub fn speaks_first(&self, dialed: IpAddr) -> bool {
         self.client_first.binary_search(&dialed).is_ok()
     }
 
-    /// Whether both are the same, kept by `Arc`.
+    /// Whether both are the same; parts are compared by pointer.
     pub fn is_same(&self, other: &Self) -> bool {
         let Self {
             http,

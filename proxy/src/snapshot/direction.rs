@@ -1,20 +1,20 @@
-//! Whose traffic a listener takes.
+//! The direction of a listener's traffic.
 
 use crate::telemetry::Reporter;
 
 /// The direction of a listener's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// A gateway, between clients and workloads of others.
+    /// A gateway: from its clients to workloads.
     Gateway,
-    /// A sidecar, to its own workload.
+    /// A sidecar: from clients to its own workload.
     Inbound,
-    /// A sidecar, from its own workload.
+    /// A sidecar: from its own workload to services.
     Outbound,
 }
 
 impl Direction {
-    /// The side that the metrics of this traffic are reported from.
+    /// The `reporter` label of metrics for this traffic.
     pub const fn reporter(self) -> Reporter {
         match self {
             Self::Gateway | Self::Outbound => Reporter::Source,

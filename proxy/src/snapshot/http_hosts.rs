@@ -1,4 +1,4 @@
-//! Virtual hosts by host name, and by the addresses that are names of some.
+//! Virtual hosts by host name and by address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,22 +12,22 @@ use crate::route::HostIndex;
 /// Virtual hosts by host name.
 #[derive(Debug, Default)]
 pub struct HttpHosts {
-    /// Which virtual host serves a request's host. Shared with versions of other routes for the same hosts.
+    /// Index from host names to virtual hosts. Shared between versions with the same hosts and different routes.
     pub hosts: Arc<HostIndex<u32>>,
-    /// The virtual hosts, by the numbers in `hosts`; sorted by name.
+    /// The virtual hosts, by their numbers in `hosts`; sorted by name.
     pub virtual_hosts: Box<[Arc<VirtualHost>]>,
-    /// Those of the virtual hosts that are the address of a service, or a block of addresses.
+    /// The virtual hosts named by the address of a service or a CIDR block.
     pub addresses: Addresses,
-    /// What is served to other clusters whatever host they name, where no route of a virtual host takes the request.
+    /// Routes for other clusters, for any host. Used if no route of a virtual host matches.
     pub exports: Option<Arc<VirtualHost>>,
-    /// Further names of virtual hosts, by their numbers: short names and addresses of services of a sidecar.
+    /// Additional names of virtual hosts, by number: short names and addresses of services, at a sidecar.
     pub aliases: Box<[(Arc<str>, u32)]>,
-    /// Whether a rule looks at headers that the proxy adds to requests.
+    /// Whether a rule matches on headers that the proxy adds to requests.
     pub reads_added: bool,
 }
 
 impl HttpHosts {
-    /// Indexes virtual hosts, which are sorted by name.
+    /// Indexes virtual hosts, which must be sorted by name.
     pub fn new(
         virtual_hosts: Vec<Arc<VirtualHost>>,
         addresses: Addresses,
@@ -44,8 +44,8 @@ impl HttpHosts {
         }
     }
 
-    /// Indexes virtual hosts, which are sorted by name, with further names of them. A name of its own counts before such
-    /// names, and of several with one name the first.
+    /// Indexes virtual hosts, which must be sorted by name, with aliases. The name of a virtual host takes precedence
+    /// over aliases, and the first of equal aliases over the rest.
     pub fn with_aliases(
         virtual_hosts: Vec<Arc<VirtualHost>>,
         aliases: Vec<(Arc<str>, u32)>,
@@ -67,7 +67,7 @@ impl HttpHosts {
         }
     }
 
-    /// The same hosts with other routes: `virtual_hosts` have the same names in the same order.
+    /// Replaces the routes; `virtual_hosts` must have the same names in the same order.
     pub fn with_routes(&self, virtual_hosts: Vec<Arc<VirtualHost>>) -> Self {
         let names = || self.virtual_hosts.iter().zip(&virtual_hosts);
         debug_assert!(names().all(|(before, now)| before.name == now.name));
@@ -82,12 +82,12 @@ impl HttpHosts {
         }
     }
 
-    /// All virtual hosts, and that of what is exported.
+    /// All virtual hosts, including the exported one.
     pub fn all(&self) -> impl Iterator<Item = &Arc<VirtualHost>> {
         self.virtual_hosts.iter().chain(&self.exports)
     }
 
-    /// The virtual host that serves `host`, which is lower-cased and without port.
+    /// The virtual host for `host`, which must be in lower case and without a port.
     pub fn find(&self, host: &str) -> Option<&Arc<VirtualHost>> {
         if !self.addresses.blocks.is_empty()
             && let Some(found) = self.within(host)
@@ -97,7 +97,8 @@ impl HttpHosts {
         self.virtual_hosts.get(*self.hosts.find(host)? as usize)
     }
 
-    /// The virtual host of the block of addresses that a host is in which is an address and has none of its own.
+    /// The virtual host of the CIDR block that contains `host`, if that is an address without a virtual host of its
+    /// own.
     fn within(&self, host: &str) -> Option<&Arc<VirtualHost>> {
         let inner = host
             .strip_prefix('[')
@@ -109,18 +110,18 @@ impl HttpHosts {
         }
     }
 
-    /// The virtual host of the service that has this address, which is in the form of IPv4 if it is one.
+    /// The virtual host of the service with this address; IPv4-mapped addresses must be in their IPv4 form.
     pub fn at(&self, address: IpAddr) -> Option<&Arc<VirtualHost>> {
         let number = self.addresses.find(address)?;
         self.virtual_hosts.get(number as usize)
     }
 
-    /// The virtual host of exactly this name, which may be a wildcard.
+    /// The virtual host with exactly this name, which may be a wildcard.
     pub fn named(&self, name: &str) -> Option<&Arc<VirtualHost>> {
         self.virtual_hosts.get(self.number(name)?)
     }
 
-    /// The number of the virtual host of exactly this name.
+    /// The number of the virtual host with exactly this name.
     pub fn number(&self, name: &str) -> Option<usize> {
         let hosts = &self.virtual_hosts;
         hosts.binary_search_by(|host| (*host.name).cmp(name)).ok()
@@ -131,17 +132,17 @@ fn reads_added<'h>(hosts: impl IntoIterator<Item = &'h Arc<VirtualHost>>) -> boo
     hosts.into_iter().any(|host| host.table.reads_added())
 }
 
-/// Virtual hosts by the addresses that they are the names of. Few, and mostly none.
+/// Virtual hosts that are named by an address or a CIDR block. Mostly empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// Single ones, sorted.
+    /// Single addresses, sorted.
     single: Box<[(IpAddr, u32)]>,
-    /// Blocks of them, the smallest first.
+    /// CIDR blocks, the smallest first.
     blocks: Box<[(IpNet, u32)]>,
 }
 
 impl Addresses {
-    /// Numbers of virtual hosts by address.
+    /// Indexes the numbers of virtual hosts by address.
     pub fn new(all: impl Iterator<Item = (IpNet, u32)>) -> Self {
         let (single, mut blocks): (Vec<_>, Vec<_>) =
             all.partition(|(net, _)| net.prefix_len() == net.max_prefix_len());

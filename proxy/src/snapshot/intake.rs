@@ -1,24 +1,24 @@
-//! How connections get to a listener.
+//! Source of a listener's connections.
 
-/// How connections get to a listener.
+/// Source of a listener's connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Intake {
-    /// A socket is open at its address.
+    /// A socket that is bound to the address.
     #[default]
     Socket,
-    /// The same, for connections to any address that the kernel hands over (TPROXY).
+    /// A transparent socket (TPROXY): the kernel hands over connections to any address.
     TransparentSocket,
-    /// From the socket for captured connections to the workload. The address is what the client dialed; the unspecified
-    /// address is for all, and port 0 for every port.
+    /// Captured connections to the workload. The address is the one that the client dialed; the unspecified address and
+    /// port 0 are wildcards.
     CapturedInbound,
-    /// From the socket for captured connections of the workload; the address as for [`Self::CapturedInbound`].
+    /// Captured connections from the workload, with an address as for [`Self::CapturedInbound`].
     CapturedOutbound,
-    /// Requests to the HTTP proxy of a sidecar. The address has the port that the client named, port 0 for all others.
+    /// Requests to the HTTP proxy of a sidecar. The port is the one that the client named; port 0 is the wildcard.
     HttpProxy,
 }
 
 impl Intake {
-    /// What it is, in a word.
+    /// The name in pages and logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Socket | Self::TransparentSocket => "socket",

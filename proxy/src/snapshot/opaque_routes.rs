@@ -1,4 +1,4 @@
-//! Rules for connections, and where they lead.
+//! Routes for raw TCP connections.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use crate::provenance::Provenance;
 use crate::route::{OpaqueTable, RuleIdx};
 use crate::upstream::Tunnel;
 
-/// Rules for connections of which nothing is looked at but SNI and addresses.
+/// Rules for connections, by SNI and addresses only.
 #[derive(Debug, Default)]
 pub struct OpaqueRoutes {
-    /// Finds the rule that takes a connection.
+    /// Finds the rule for a connection.
     pub table: OpaqueTable,
-    /// Where each rule of the table sends connections, by rule number.
+    /// Destinations of each rule, by rule number.
     pub routes: Box<[OpaqueRoute]>,
-    /// Of a server that goes by the names of clusters: what those are told who ask for another one. None for other
-    /// servers.
+    /// Hosts to log for clients that ask for another one, at a server whose hosts are names of clusters; `None` for
+    /// other servers.
     pub federated: Option<Federated>,
-    /// Hash over everything that the routes follow from.
+    /// Hash of all properties of the routes.
     pub fingerprint: u64,
 }
 
-/// Some of the hosts by which other clusters know services of this one.
+/// Hosts by which other clusters address services of this cluster; a part of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Federated {
     /// The hosts, sorted.
     pub hosts: Box<[Arc<str>]>,
-    /// Whether they are those of one server; otherwise no server has a host for the name.
+    /// Whether they are the hosts of one server; otherwise no server matched the name.
     pub of_server: bool,
 }
 
 impl OpaqueRoutes {
-    /// Routes that are never used; they only list the hosts.
+    /// Routes without rules, which only list the hosts.
     pub fn nowhere(hosts: Vec<Arc<str>>) -> Self {
         Self {
             federated: Some(Federated {
@@ -43,19 +43,19 @@ impl OpaqueRoutes {
         }
     }
 
-    /// Where a rule of the table sends connections.
+    /// The destinations of a rule.
     pub fn route(&self, rule: RuleIdx) -> &OpaqueRoute {
         &self.routes[rule.index()]
     }
 }
 
-/// Where a rule for connections sends them.
+/// Destinations of a rule for connections.
 #[derive(Debug)]
 pub struct OpaqueRoute {
-    /// The rule that this was made from.
+    /// The rule that the route was compiled from.
     pub provenance: Provenance,
-    /// The destinations by weight; `None` when none of several has any.
+    /// Weighted destinations; `None` if all of several weights are 0.
     pub split: Option<Split<Destination>>,
-    /// The tunnel that connections go through; none by default.
+    /// Tunnel to send connections through; default: none.
     pub tunnel: Option<Arc<Tunnel>>,
 }

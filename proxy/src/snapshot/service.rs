@@ -1,4 +1,4 @@
-//! What a listener does with its connections: HTTP by host, bytes by rules for connections, or TLS by SNI.
+//! Handling of a listener's connections: HTTP by host, raw TCP by rules, or TLS by SNI.
 
 use std::sync::Arc;
 
@@ -10,27 +10,26 @@ use crate::provenance::Provenance;
 use crate::route::HostIndex;
 use crate::tls::{Clients, ServerTls};
 
-/// What the connections of a listener are.
+/// Handling of a listener's connections.
 #[derive(Clone, Debug)]
 pub enum Service {
-    /// Connections that were captured on their way: the address that the client dialed tells which listener of this
-    /// intake they are for.
+    /// Captured connections: the address that the client dialed selects the listener with this intake.
     Captured(Intake),
-    /// What the first bytes tell.
+    /// Protocol detected from the first bytes.
     Detected(Arc<Detected>),
     /// HTTP in plain text.
     Http(Arc<HttpHosts>),
-    /// Requests of clients that use the sidecar as their HTTP proxy: the port that each names tells which listener of
-    /// [`Intake::HttpProxy`] it is for.
+    /// Requests to the sidecar as an HTTP proxy: the port of the requested host selects the listener of
+    /// [`Intake::HttpProxy`].
     HttpProxy,
     /// Raw TCP bytes.
     Opaque(Arc<OpaqueRoutes>),
-    /// TLS; the SNI tells which server it is for.
+    /// TLS; the SNI selects the server.
     Tls(Arc<Chains>),
 }
 
 impl Service {
-    /// Whether both are one and the same, kept by `Arc`.
+    /// Whether both are the same; parts are compared by pointer.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Captured(a), Self::Captured(b)) => a == b,
@@ -43,7 +42,7 @@ impl Service {
         }
     }
 
-    /// The connections of other workloads that a listener of a sidecar takes.
+    /// Kinds of connections that a listener of a sidecar accepts from other workloads.
     pub fn admits(&self) -> Admits {
         let (plain_text, tls) = match self {
             Self::Detected(detected) => match &detected.tls {
@@ -61,31 +60,31 @@ impl Service {
     }
 }
 
-/// Kinds of connections of other workloads, and whether a listener takes them.
+/// Kinds of connections that a listener accepts from other workloads.
 ///
 /// Source: PeerAuthentication `spec.mtls` and `spec.portLevelMtls`; Sidecar `spec.ingress[].tls`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Admits {
-    /// Connections outside of TLS that ends here.
+    /// Connections outside of TLS that the proxy terminates.
     pub plain_text: bool,
-    /// Connections inside of TLS that ends here.
+    /// Connections inside of TLS that the proxy terminates.
     pub tls: bool,
 }
 
 /// The TLS servers of a listener.
 #[derive(Debug, Default)]
 pub struct Chains {
-    /// Which server a name is for: exact, then the longest wildcard, then `*`.
+    /// Index from SNI to servers: exact, then the longest wildcard, then `*`.
     pub names: HostIndex<u32>,
     /// The servers, by the numbers in `names`.
     pub chains: Box<[Chain]>,
-    /// The list of hosts for log lines about mesh clients without a matching server; none unless a server goes by the names of
+    /// Hosts to log for mesh clients without a matching server; `None` unless the hosts of a server are names of
     /// clusters.
     pub nowhere: Option<Arc<OpaqueRoutes>>,
 }
 
 impl Chains {
-    /// Indexes servers by their names, of which none is repeated.
+    /// Indexes servers by their names, which must be unique.
     pub fn new(chains: Vec<Chain>) -> Self {
         let numbered = chains.iter().zip(0..);
         let names = numbered.flat_map(|(chain, number)| {
@@ -99,7 +98,7 @@ impl Chains {
         }
     }
 
-    /// The same, with the list of hosts for log lines about mesh clients without a matching server.
+    /// Sets the hosts to log for mesh clients without a matching server.
     pub fn with_nowhere(mut self, nowhere: Option<Arc<OpaqueRoutes>>) -> Self {
         self.nowhere = nowhere;
         self
@@ -107,7 +106,7 @@ impl Chains {
 
     /// The server for a client's SNI. A server for `*` also takes clients without SNI.
     ///
-    /// The name is in lower case and without a trailing dot.
+    /// `sni` must be in lower case and without a trailing dot.
     pub fn find(&self, sni: Option<&str>) -> Option<&Chain> {
         let number = match sni {
             Some(name) => self.names.find(name),
@@ -120,23 +119,23 @@ impl Chains {
 /// A TLS server of a Gateway.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Its identity across snapshots: `NAMESPACE/GATEWAY/PORT-NAME`.
+    /// Identity across snapshots: `NAMESPACE/GATEWAY/PORT-NAME`.
     pub id: Arc<str>,
-    /// The names that it is found by: its hosts without their namespaces, in lower case.
+    /// Hosts without their namespaces, in lower case.
     pub names: Box<[Arc<str>]>,
     /// `HTTPS` or `TLS`.
     pub protocol: &'static str,
-    /// The server that this was made from.
+    /// The server that the chain was compiled from.
     pub provenance: Provenance,
-    /// Requirements for client certificates; none if it asks for no certificate.
+    /// Requirements for client certificates; `None` to request no certificate.
     pub clients: Option<Arc<Clients>>,
-    /// What is done with its connections.
+    /// Handling of its connections.
     pub handling: Handling,
 }
 
 impl Chain {
-    /// Whether it protects its hosts by what another server does not ask of clients: requests for them then must not come on
-    /// connections of that other server.
+    /// Whether the server has requirements for clients that `other` lacks: requests for its hosts must then not arrive
+    /// on connections of `other`.
     pub fn protects_beyond(&self, other: &Self) -> bool {
         match self.handling {
             Handling::AutoPassthrough(_) => false,
@@ -146,24 +145,24 @@ impl Chain {
     }
 }
 
-/// What is done with TLS connections.
+/// Handling of TLS connections.
 #[derive(Clone, Debug)]
 pub enum Handling {
-    /// Carried to the cluster that their SNI names, if the client speaks the mesh's own ALPN.
+    /// Proxied to the cluster that the SNI names, if the client offers the ALPN of the mesh.
     AutoPassthrough(Arc<OpaqueRoutes>),
     /// Proxied as raw TCP, by SNI.
     Passthrough(Arc<OpaqueRoutes>),
-    /// TLS ends here.
+    /// TLS is terminated.
     Terminate {
-        /// What to handshake with; without it every handshake fails.
+        /// TLS server settings; without them every handshake fails.
         tls: Option<Arc<ServerTls>>,
-        /// What is inside.
+        /// Protocol inside of TLS.
         then: Then,
     },
 }
 
 impl Handling {
-    /// What is done, in a word or two.
+    /// The name in pages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::AutoPassthrough(_) => "auto-passthrough",
@@ -173,20 +172,20 @@ impl Handling {
     }
 }
 
-/// What is inside of a TLS connection that ends here.
+/// Protocol inside of terminated TLS.
 #[derive(Clone, Debug)]
 pub enum Then {
     /// HTTP/1 or HTTP/2.
     Http(Arc<HttpHosts>),
-    /// Bytes.
+    /// Raw TCP.
     Opaque(Arc<OpaqueRoutes>),
 }
 
-/// What a connection says of its TLS, as far as it decides what the connection is for.
+/// TLS of a connection, as far as it selects the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security<'a> {
     /// No TLS.
     Plain,
-    /// TLS that ends here; with the name that the client asked for.
+    /// Terminated TLS with the SNI of the client.
     Tls(Option<&'a str>),
 }

@@ -1,4 +1,4 @@
-//! The routes that share a host name, and where they send requests.
+//! Virtual hosts with their routes and destinations.
 
 use std::sync::Arc;
 
@@ -9,47 +9,47 @@ use crate::registry::ClusterId;
 use crate::route::{RuleIdx, Table};
 use crate::telemetry::RouteStats;
 
-/// A host name of a listener, and the routes that share it.
+/// A host name of a listener, and its routes.
 #[derive(Debug)]
 pub struct VirtualHost {
     /// The host, exact or with a wildcard.
     pub name: Arc<str>,
-    /// Finds the first route that takes a request.
+    /// Finds the first route that matches a request.
     pub table: Table,
-    /// What each rule of the table does, by rule number.
+    /// Actions of each rule, by rule number.
     pub routes: Box<[Route]>,
-    /// Whether requests of gRPC-Web are translated into gRPC.
+    /// Whether gRPC-Web requests are translated to gRPC.
     pub is_grpc_web: bool,
-    /// Hash over everything that the routes follow from.
+    /// Hash of all properties of the routes.
     pub fingerprint: u64,
 }
 
 impl VirtualHost {
-    /// What a rule of the table does.
+    /// The route of a rule.
     pub fn route(&self, rule: RuleIdx) -> &Route {
         &self.routes[rule.index()]
     }
 }
 
-/// What is done with a request that a rule took.
+/// The actions for a request that a rule matched.
 #[derive(Debug)]
 pub struct Route {
-    /// Name for log and header values: `rule.match`; empty for a rule without a name.
+    /// Name in logs and header values: `rule.match`; empty for a rule without a name.
     pub name: Arc<str>,
-    /// The rule that this was made from.
+    /// The rule that the route was compiled from.
     pub provenance: Provenance,
-    /// Where a rule with a `statPrefix` counts its requests.
+    /// Metrics of a rule with a `statPrefix`.
     pub stats: Option<Arc<RouteStats>>,
-    /// How the rule answers, its header edits and rewrites, and its timeout.
+    /// Direct responses, header edits, rewrites, and the timeout.
     pub filters: RouteFilters,
-    /// Where a rule that forwards sends its requests; `None` for other rules.
+    /// Weighted destinations; `None` for rules that do not forward.
     pub split: Option<Split<Destination>>,
-    /// Who gets copies of its requests.
+    /// Destinations of mirrored requests.
     pub mirrors: Option<Mirrors<Destination>>,
 }
 
 impl Route {
-    /// Whether header edits or mirrors look at the headers of a request.
+    /// Whether header edits or mirrors read the headers of a request.
     pub fn reads_request_headers(&self) -> bool {
         let filters = &self.filters;
         self.mirrors.is_some()
@@ -57,7 +57,7 @@ impl Route {
             || !filters.leaves_response_headers()
     }
 
-    /// Every destination, those of mirrors included.
+    /// All destinations, including those of mirrors.
     pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
         let split = self.split.iter().flat_map(Split::entries);
         let mirrors = self.mirrors.iter().flat_map(Mirrors::entries);
@@ -72,10 +72,10 @@ impl Route {
 pub struct Destination {
     /// Name of the cluster: `outbound|PORT|SUBSET|HOST`.
     pub name: Arc<str>,
-    /// Number of the cluster. The snapshot may have no cluster under it: the host or subset is unknown.
+    /// Number of the cluster. The snapshot has no cluster with it if the host or subset is unknown.
     pub cluster: ClusterId,
-    /// Position in the rule, by which the filters know its edits.
+    /// Position in the rule, by which filters find the header edits of the destination.
     pub position: usize,
-    /// The destination as it was written.
+    /// The destination in the configuration.
     pub provenance: Provenance,
 }

@@ -1,8 +1,8 @@
-//! The access log: one line per finished request, off by default, never in a request's way.
+//! The access log: one line per finished request, off by default. Requests never wait for it.
 //!
-//! A worker formats its line straight into its own buffer; one thread takes the buffers and writes them. Each worker
-//! has two buffers, and the writer holds at most one of them, and only to swap it, so a worker finds the other one free
-//! and never waits. A line that does not fit into [`AccessLogSettings::buffer_bytes_max`] is dropped and counted.
+//! A worker formats its line directly into its own buffer; one thread takes the buffers and writes them. Each worker
+//! has two buffers; the writer locks at most one of them, and only to swap it, so that a worker always finds the other
+//! one free. A line that does not fit into [`AccessLogSettings::buffer_bytes_max`] is dropped and counted.
 
 mod entry;
 mod escape;
@@ -24,24 +24,24 @@ use super::cells::{WorkerId, Writers, cell_index};
 use lanes::Lanes;
 use writer::{Running, Sink};
 
-/// The access log of the process: lends each worker its logger, and ends the writing thread when dropped.
+/// The access log of the process: creates the loggers of workers, and ends the writer thread when dropped.
 #[derive(Debug)]
 pub struct AccessLog {
-    /// `None` when the log is off.
+    /// `None` if the log is off.
     running: Option<Running>,
 }
 
 impl AccessLog {
-    /// A log that takes no lines and has no thread.
+    /// Creates a log that is off and has no thread.
     pub fn off() -> Self {
         Self { running: None }
     }
 
-    /// Opens the target and starts the writing thread.
+    /// Opens the target and starts the writer thread.
     ///
     /// # Errors
     ///
-    /// When the file cannot be opened or the thread cannot be started.
+    /// If the file cannot be opened or the thread cannot be started.
     pub fn start(settings: AccessLogSettings) -> io::Result<Self> {
         let sink = Sink::open(&settings.target)?;
         Ok(Self {
@@ -64,14 +64,14 @@ impl AccessLog {
         }
     }
 
-    /// Opens the file again before the next line, as a signal asks after a rotation.
+    /// Reopens the file before the next line, for a signal after a rotation.
     pub fn reopen(&self) {
         if let Some(running) = &self.running {
             running.reopen();
         }
     }
 
-    /// Lines that were taken and lines that were dropped so far.
+    /// Numbers of lines logged and dropped so far.
     pub fn totals(&self) -> AccessLogTotals {
         self.running
             .as_ref()
@@ -79,7 +79,7 @@ impl AccessLog {
             .unwrap_or_default()
     }
 
-    /// Writes what waits and ends the writer, waiting for it at most this long. Later lines are lost.
+    /// Writes the waiting lines and ends the writer, within `wait_max`. Later lines are lost.
     pub fn shut_down(&self, wait_max: Duration) {
         if let Some(running) = &self.running {
             running.shut_down(wait_max);
@@ -88,13 +88,13 @@ impl AccessLog {
 }
 
 impl Drop for AccessLog {
-    /// A target that takes nothing (a full pipe) must not keep the process from ending.
+    /// Limits the wait: a blocked target (a full pipe) must not keep the process from ending.
     fn drop(&mut self) {
         self.shut_down(Duration::from_secs(1));
     }
 }
 
-/// One worker's end of the access log.
+/// Access logger of one worker.
 #[derive(Clone, Debug)]
 pub struct AccessLogger {
     lane: Option<Lent>,
@@ -108,17 +108,17 @@ struct Lent {
 }
 
 impl AccessLogger {
-    /// A logger that drops every entry without counting it.
+    /// Creates a logger that drops every entry without counting it.
     pub fn off() -> Self {
         Self { lane: None }
     }
 
-    /// Whether lines are taken at all; if not, there is no need to make an [`Entry`].
+    /// Whether the log is on; if not, no [`Entry`] is needed.
     pub fn is_on(&self) -> bool {
         self.lane.is_some()
     }
 
-    /// Formats an entry and leaves it to the writer. Never waits.
+    /// Formats an entry into the buffer for the writer. Never waits.
     pub fn log(&self, entry: &Entry<'_>) {
         let Some(Lent {
             lanes,

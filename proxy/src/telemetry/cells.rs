@@ -1,7 +1,7 @@
-//! Per-worker cells: each worker writes its own, the scrape adds them up.
+//! Per-worker cells: each worker writes its own, and a scrape adds them up.
 //!
-//! Invariant: a cell of a worker has one writer, that worker's thread, so an update is a relaxed load and store and
-//! never a read-modify-write. Nothing is ordered by these atomics; a scrape may see one counter before another.
+//! Invariant: a worker's cell has a single writer, that worker's thread, so an update is a relaxed load and store and
+//! never a read-modify-write. These atomics order nothing; a scrape may see one counter before another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,28 +10,28 @@ use crossbeam_utils::CachePadded;
 use super::flags::ResponseFlags;
 use super::names::{Counter, Gauge};
 
-/// Which worker writes: an index below the number of workers, or [`WorkerId::CONTROL`].
+/// Number of the writing worker: below the number of workers, or [`WorkerId::CONTROL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub u16);
 
 impl WorkerId {
-    /// Any thread that is not a worker. Its cells take atomic additions, since several threads may share them.
+    /// Any thread that is not a worker. Its cells use atomic additions, since several threads share them.
     pub const CONTROL: Self = Self(u16::MAX);
 }
 
-/// What workers count apart from requests: [`Counter`]s, [`Gauge`]s and local replies.
+/// Metrics of workers, except for request metrics: [`Counter`]s, [`Gauge`]s and local replies.
 #[derive(Debug)]
 pub struct WorkerCounters {
-    /// One per worker, and a last one shared by all other threads.
+    /// One cell per worker, and a last one for all other threads.
     cells: Box<[CachePadded<Cell>]>,
 }
 
 #[derive(Debug)]
 struct Cell {
     counters: [AtomicU64; Counter::COUNT],
-    /// Gauges go below zero in one cell when another worker lets go of what this one took; the sum wraps back.
+    /// Gauges. Go below zero (wrapping) if another worker releases what this one took; the sum is right.
     gauges: [AtomicU64; Gauge::COUNT],
-    /// By flag index; the last one is for replies without a flag.
+    /// Local replies by flag index; the last one is for replies without a flag.
     local_replies: [AtomicU64; ResponseFlags::COUNT + 1],
 }
 
@@ -46,7 +46,7 @@ impl Cell {
 }
 
 impl WorkerCounters {
-    /// Zeroed cells for this many workers.
+    /// Creates zeroed cells for this number of workers.
     pub fn new(workers: usize) -> Self {
         Self {
             cells: (0..=workers)
@@ -55,12 +55,12 @@ impl WorkerCounters {
         }
     }
 
-    /// Counts one.
+    /// Adds one to a counter.
     pub fn increment(&self, worker: WorkerId, counter: Counter) {
         self.add(worker, counter, 1);
     }
 
-    /// Counts several at once.
+    /// Adds `count` to a counter.
     pub fn add(&self, worker: WorkerId, counter: Counter, count: u64) {
         let slot = self.slot(worker);
         bump(&slot.cell.counters[counter as usize], count, slot.writers);
@@ -78,7 +78,7 @@ impl WorkerCounters {
         bump(&slot.cell.gauges[gauge as usize], u64::MAX, slot.writers);
     }
 
-    /// Counts a local reply under each of its flags, or under `-` if it has none.
+    /// Counts a local reply under each of its flags, or under `-` without flags.
     pub fn local_reply(&self, worker: WorkerId, flags: ResponseFlags) {
         let slot = self.slot(worker);
         if flags.is_empty() {
@@ -103,7 +103,7 @@ impl WorkerCounters {
         self.sum(|cell| &cell.gauges[gauge as usize]).cast_signed()
     }
 
-    /// Local replies by printed flag (`-` for none), only flags that occurred.
+    /// Local replies by printed flag (`-` for none), without flags that never occurred.
     pub fn local_replies(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         (0..=ResponseFlags::COUNT).filter_map(|index| {
             let count = self.sum(|cell| &cell.local_replies[index]);
@@ -139,16 +139,16 @@ struct CellWriter<'a> {
     writers: Writers,
 }
 
-/// How many threads may write a cell.
+/// Number of threads that may write a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writers {
-    /// One worker's thread: load and store.
+    /// A single worker thread: load and store.
     One,
-    /// The cell behind [`WorkerId::CONTROL`]: atomic addition.
+    /// Several threads, for the cell of [`WorkerId::CONTROL`]: atomic addition.
     Many,
 }
 
-/// Where a worker's cell is among `cells`, whose last one belongs to everyone without a cell of their own.
+/// Index of a worker's cell in `cells`; the last cell is for all other threads.
 pub(super) fn cell_index(worker: WorkerId, cells: usize) -> (usize, Writers) {
     let index = usize::from(worker.0);
     if index + 1 < cells {
@@ -158,7 +158,7 @@ pub(super) fn cell_index(worker: WorkerId, cells: usize) -> (usize, Writers) {
     }
 }
 
-/// Adds, wrapping.
+/// Adds to a cell, wrapping.
 pub(super) fn bump(cell: &AtomicU64, count: u64, writers: Writers) {
     match writers {
         Writers::One => {

@@ -1,7 +1,7 @@
 //! Downstream connections by listener and protocol.
 //!
-//! Same cells as everywhere: each worker writes its own. A connection may close on another worker than the one that
-//! opened it; only the sums mean something.
+//! Each worker writes its own cells. A connection may close on another worker than the one that opened it; only the
+//! sums are meaningful.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,24 +10,24 @@ use crossbeam_utils::CachePadded;
 
 use super::cells::{WorkerId, bump, cell_index};
 
-/// What a downstream connection speaks.
+/// Protocol of a downstream connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConnectionProtocol {
     /// HTTP/1.0 or 1.1.
     Http1,
     /// HTTP/2.
     Http2,
-    /// Bytes that are passed on.
+    /// Raw TCP.
     Tcp,
-    /// It closed, or was refused, before it said.
+    /// Unknown: the connection was closed or refused before detection.
     Unknown,
 }
 
 impl ConnectionProtocol {
-    /// Every protocol, in the order of exposition.
+    /// All protocols, in the order of exposition.
     pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Tcp, Self::Unknown];
 
-    /// The label's value.
+    /// The value of the label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http1 => "http1",
@@ -38,7 +38,7 @@ impl ConnectionProtocol {
     }
 }
 
-/// Connections of one listener. Made by [`super::StatsRegistry::listener_stats`].
+/// Connections of one listener. Created by [`super::StatsRegistry::listener_stats`].
 #[derive(Debug)]
 pub struct ListenerStats {
     name: Arc<str>,
@@ -52,7 +52,7 @@ struct Cell {
 }
 
 impl ListenerStats {
-    /// Zeroed cells for this many workers.
+    /// Creates zeroed cells for this number of workers.
     pub(super) fn new(name: Arc<str>, workers: usize) -> Self {
         Self {
             name,
@@ -60,7 +60,7 @@ impl ListenerStats {
         }
     }
 
-    /// The listener's name.
+    /// Name of the listener.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -71,19 +71,19 @@ impl ListenerStats {
         bump(&self.cells[index].opened[protocol as usize], 1, writers);
     }
 
-    /// Counts the end of a connection that was counted as opened with the same protocol.
+    /// Counts the end of a connection, with the same protocol as its opening.
     pub fn closed(&self, worker: WorkerId, protocol: ConnectionProtocol) {
         let (index, writers) = cell_index(worker, self.cells.len());
         bump(&self.cells[index].closed[protocol as usize], 1, writers);
     }
 
-    /// Connections opened and closed so far, over all workers.
+    /// Numbers of connections opened and closed so far, over all workers.
     pub fn totals(&self, protocol: ConnectionProtocol) -> ConnectionTotals {
         let sum = |of: fn(&Cell) -> &[AtomicU64; 4]| {
             let cells = self.cells.iter().map(|cell| &of(cell)[protocol as usize]);
             cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
         };
-        // Closed first: a connection that opens and closes in between must not make more closed than opened.
+        // closed first: a connection that opens and closes in between must not make more closed than opened
         let closed = sum(|cell| &cell.closed);
         ConnectionTotals {
             opened: sum(|cell| &cell.opened),
@@ -91,7 +91,7 @@ impl ListenerStats {
         }
     }
 
-    /// Whether a connection was ever counted.
+    /// Whether any connection was counted.
     pub(super) fn is_used(&self) -> bool {
         ConnectionProtocol::ALL
             .iter()
@@ -99,17 +99,17 @@ impl ListenerStats {
     }
 }
 
-/// Connections of one listener and protocol.
+/// Connection counts of one listener and protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionTotals {
-    /// How many were opened.
+    /// Number of opened connections.
     pub opened: u64,
-    /// How many of them have closed.
+    /// Number of closed connections.
     pub closed: u64,
 }
 
 impl ConnectionTotals {
-    /// How many are open.
+    /// Number of open connections.
     pub fn active(self) -> u64 {
         self.opened.saturating_sub(self.closed)
     }

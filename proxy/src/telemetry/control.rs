@@ -1,55 +1,55 @@
-//! What the control thread reports: reloads, generation, quarantined resources, build.
+//! Metrics of the control thread: reloads, generation, rejected resources, certificates, build.
 //!
-//! Never touched by a request, hence a plain lock.
+//! Uses a plain lock, since requests never access it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What is running.
+/// Version of the running binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildInfo {
     /// Version of the binary.
     pub version: String,
-    /// Source revision that it was built from; empty when unknown.
+    /// Source revision of the build; empty if unknown.
     pub revision: String,
 }
 
-/// How one configuration update went.
+/// Outcome of one configuration update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
-    /// A new snapshot is in effect.
+    /// A new snapshot took effect.
     Succeeded {
-        /// Its number.
+        /// Generation of the snapshot.
         generation: u64,
-        /// When it took effect.
+        /// Time when it took effect.
         at: SystemTime,
-        /// From having the resources to having it in effect.
+        /// Time from the receipt of the resources to the effect.
         took: Duration,
     },
-    /// Nothing took effect.
+    /// No snapshot took effect.
     Failed,
 }
 
-/// A certificate that a server uses.
+/// State of a server's certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateState {
-    /// The file or secret that it comes from.
+    /// File or Secret of the certificate.
     pub source: String,
-    /// When the one in effect expires, in seconds since 1970; `None` if none is.
+    /// Expiration of the certificate in effect, in seconds since 1970; `None` if none is.
     pub expires: Option<i64>,
-    /// Whether its newest version is not in effect.
+    /// Whether the newest version was rejected.
     pub is_refused: bool,
 }
 
-/// Reloads and resources, as the control thread saw them last.
+/// Latest reports about reloads and resources.
 #[derive(Debug)]
 pub struct ControlStats {
     build: BuildInfo,
     state: Mutex<ControlState>,
 }
 
-/// One consistent look at [`ControlStats`].
+/// A consistent copy of [`ControlStats`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ControlState {
     pub(super) reloads_succeeded: u64,
@@ -57,16 +57,16 @@ pub(super) struct ControlState {
     pub(super) last_success: Option<SystemTime>,
     pub(super) last_took: Duration,
     pub(super) generation: u64,
-    /// By kind. Kinds that once had one stay, at zero, so that an alert sees them recover.
+    /// Number of rejected resources by kind. Kinds stay, at zero, so that an alert sees them recover.
     pub(super) quarantined: BTreeMap<String, u64>,
-    /// Security policies that are not enforced.
+    /// Number of security policies that are not enforced.
     pub(super) unenforced: u64,
-    /// By source, as they are now.
+    /// Current certificates by source.
     pub(super) certificates: Vec<CertificateState>,
 }
 
 impl ControlStats {
-    /// Nothing reported yet.
+    /// Creates statistics without any report.
     pub fn new(build: BuildInfo) -> Self {
         Self {
             build,
@@ -92,7 +92,7 @@ impl ControlStats {
         }
     }
 
-    /// Reports which resources are held at their last good version: the kind of each one.
+    /// Reports the kind of each resource that is held at its last good version.
     pub fn set_quarantined<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) {
         let mut state = self.lock();
         state.quarantined.values_mut().for_each(|count| *count = 0);
@@ -104,7 +104,7 @@ impl ControlStats {
         }
     }
 
-    /// Reports how many security policies the configuration has that are not enforced.
+    /// Reports the number of security policies that are configured and not enforced.
     pub fn set_unenforced(&self, policies: u64) {
         self.lock().unenforced = policies;
     }
@@ -114,12 +114,12 @@ impl ControlStats {
         self.lock().certificates = certificates;
     }
 
-    /// What is running.
+    /// Version of the running binary.
     pub fn build(&self) -> &BuildInfo {
         &self.build
     }
 
-    /// A copy of everything reported so far.
+    /// Returns a copy of all reports.
     pub(super) fn state(&self) -> ControlState {
         self.lock().clone()
     }

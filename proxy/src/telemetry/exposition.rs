@@ -1,8 +1,8 @@
-//! The Prometheus text of everything that is counted.
+//! Prometheus text exposition of all metrics.
 //!
-//! Reads the cells; workers go on counting meanwhile. What has few series is encoded by the `prometheus` crate. The
+//! Reads the cells while workers keep counting. Families with few series are encoded by the `prometheus` crate. The
 //! request metrics have 24 labels on each of 83 lines per label set, tens of megabytes in a large mesh, so they are
-//! written label set by label set while they are being sent, and the control thread is never busy with them for long.
+//! written label set by label set during the transfer, and never occupy the control thread for long.
 
 mod families;
 mod format;
@@ -22,7 +22,7 @@ use super::members::MemberState;
 pub use format::TextFormat;
 use requests::RequestText;
 
-/// What `/stats/prometheus` and `/metrics` answer.
+/// Content of `/stats/prometheus` and `/metrics`.
 pub struct Exposition {
     telemetry: Arc<Telemetry>,
     access_log: Arc<AccessLog>,
@@ -37,7 +37,7 @@ impl fmt::Debug for Exposition {
 }
 
 impl Exposition {
-    /// Exposes these counters.
+    /// Creates the exposition of these metrics.
     pub fn new(telemetry: Arc<Telemetry>, access_log: Arc<AccessLog>) -> Self {
         Self {
             telemetry,
@@ -47,14 +47,14 @@ impl Exposition {
         }
     }
 
-    /// Counts what this log drops.
+    /// Adds the number of lines that this log drops.
     #[must_use]
     pub fn with_log(mut self, log: LogControl) -> Self {
         self.log = Some(log);
         self
     }
 
-    /// Asks this how clusters stand in the services that several of them serve.
+    /// Adds the shares and endpoints of clusters in services with several clusters.
     #[must_use]
     pub fn with_members(
         mut self,
@@ -64,17 +64,17 @@ impl Exposition {
         self
     }
 
-    /// What is exposed.
+    /// The exposed metrics.
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry
     }
 
-    /// The text of now, in pieces of moderate size. Lets go of statistics that nothing has used for
-    /// [`super::RETENTION`] first.
+    /// Returns the current text in chunks of moderate size. First drops statistics that were unused for
+    /// [`super::RETENTION`].
     ///
     /// # Errors
     ///
-    /// When the encoder refuses a family, which would be a mistake in this module.
+    /// If the encoder rejects a family, which would be a bug in this module.
     pub fn chunks(
         &self,
         format: TextFormat,
@@ -94,7 +94,7 @@ impl Exposition {
             .chain(families::standing(&(self.members)()))
             .chain(process::families());
         for family in families {
-            // The encoder refuses families without a series; Prometheus does without them.
+            // the encoder rejects families without a series, and Prometheus does not need them
             if !family.get_metric().is_empty() {
                 format.append_family(&mut text, family)?;
             }

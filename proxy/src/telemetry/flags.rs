@@ -1,6 +1,7 @@
-//! Envoy's response flags: why a request or a connection ended the way it did.
+//! Envoy's response flags: reasons for the outcome of a request or a connection.
 //!
-//! Uses nothing. Dashboards and runbooks match on the printed text, so names and their order are fixed here, once.
+//! Imports nothing. Dashboards and runbooks match on the printed text, so this is the only place for names and their
+//! order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,13 +32,13 @@ response_flags! {
     LH "LH" "FailedLocalHealthCheck",
     /// No endpoint, or all of them are ejected or unhealthy.
     UH "UH" "NoHealthyUpstream",
-    /// The route's timeout, or the last per-try timeout, ran out.
+    /// The route's timeout, or the per-try timeout of the last attempt, expired.
     UT "UT" "UpstreamRequestTimeout",
     /// This proxy reset the upstream stream.
     LR "LR" "LocalReset",
     /// The upstream reset the stream.
     UR "UR" "UpstreamRemoteReset",
-    /// Connecting to the upstream failed, or its TLS handshake, or either took too long.
+    /// Connecting to the upstream failed or timed out, including its TLS handshake.
     UF "UF" "UpstreamConnectionFailure",
     /// The upstream closed the connection.
     UC "UC" "UpstreamConnectionTermination",
@@ -51,13 +52,13 @@ response_flags! {
     FI "FI" "FaultInjected",
     /// A rate limit refused the request.
     RL "RL" "RateLimited",
-    /// The external authorisation service refused the request.
+    /// The external authorization service refused the request.
     UAEX "UAEX" "UnauthorizedExternalService",
     /// The rate limit service failed.
     RLSE "RLSE" "RateLimitServiceError",
-    /// The client went away.
+    /// The client disconnected.
     DC "DC" "DownstreamConnectionTermination",
-    /// The retries were used up, or the connect attempts of a TCP connection.
+    /// The retries, or the connect attempts of a TCP connection, are exhausted.
     URX "URX" "UpstreamRetryLimitExceeded",
     /// The stream was idle for too long.
     SI "SI" "StreamIdleTimeout",
@@ -65,13 +66,13 @@ response_flags! {
     IH "IH" "InvalidEnvoyRequestHeaders",
     /// The client broke the protocol.
     DPE "DPE" "DownstreamProtocolError",
-    /// The upstream stream reached its longest duration.
+    /// The upstream stream reached its maximum duration.
     UMSDR "UMSDR" "UpstreamMaxStreamDurationReached",
     /// The response came from a cache (reserved).
     RFCF "RFCF" "ResponseFromCacheFilter",
     /// A filter had no configuration (reserved).
     NFCF "NFCF" "NoFilterConfigFound",
-    /// The downstream connection or stream reached its longest duration.
+    /// The downstream connection or stream reached its maximum duration.
     DT "DT" "DurationTimeout",
     /// The upstream broke the protocol.
     UPE "UPE" "UpstreamProtocolError",
@@ -88,10 +89,10 @@ response_flags! {
 }
 
 impl ResponseFlags {
-    /// No flag: the upstream answered.
+    /// No flags: the response came from the upstream.
     pub const NONE: Self = Self(0);
 
-    /// How many flags there are.
+    /// Number of flags.
     pub const COUNT: usize = Self::TABLE.len();
 
     /// Whether no flag is set.
@@ -120,7 +121,7 @@ impl ResponseFlags {
         self.0
     }
 
-    /// The set that [`ResponseFlags::bits`] made; bits that are no flag are dropped.
+    /// Creates a set from [`ResponseFlags::bits`]; ignores bits without a flag.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & ((1 << Self::COUNT) - 1))
     }
@@ -140,7 +141,7 @@ impl ResponseFlags {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             let index = rest.trailing_zeros() as usize;
-            // Clears the lowest set bit; `index` is 32 when none is left.
+            // clears the lowest set bit; `index` is 32 when none is left
             rest &= rest.wrapping_sub(1);
             (index < Self::COUNT).then_some(index)
         })
@@ -151,7 +152,7 @@ impl ResponseFlags {
         Self::TABLE[index].0
     }
 
-    /// Appends the printed form without going through the formatting machinery.
+    /// Appends the printed form without the formatting machinery.
     pub(crate) fn append_to(self, out: &mut Vec<u8>) {
         if self.is_empty() {
             out.push(b'-');

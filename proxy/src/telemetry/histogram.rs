@@ -1,6 +1,7 @@
-//! Histograms with the buckets that Istio and Envoy use by default.
+//! Histograms with the default buckets of Istio and Envoy.
 //!
-//! Uses the cells' single-writer update. The count is the sum of the buckets, so a scrape never sees the two disagree.
+//! Uses the single-writer update of cells. The count is the sum of the buckets, so that a scrape never sees them
+//! disagree.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,13 +33,13 @@ pub const BUCKET_BOUNDS: [f64; 19] = [
 
 const BUCKETS: usize = BUCKET_BOUNDS.len() + 1;
 
-/// What the integers of a histogram represent.
+/// Unit of a histogram's integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// Bytes; exposed as they are.
+    /// Bytes; exposed as bytes.
     Bytes,
-    /// Microseconds; exposed as milliseconds. Finer than Envoy, which drops the fraction, so that sums of requests
-    /// below a millisecond are not zero and the 0.5 ms bucket means something.
+    /// Microseconds; exposed as milliseconds. Finer than Envoy, which drops the fraction, so that requests below a
+    /// millisecond have a sum and the 0.5 ms bucket is used.
     Microseconds,
 }
 
@@ -50,15 +51,15 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    /// Counts a number of bytes.
+    /// Adds a number of bytes.
     pub(super) fn observe_bytes(&self, bytes: u64, writers: Writers) {
         bump(&self.buckets[BYTES.bucket(bytes)], 1, writers);
         bump(&self.sum, bytes, writers);
     }
 
-    /// Counts a duration.
+    /// Adds a duration.
     pub(super) fn observe_duration(&self, duration: Duration, writers: Writers) {
-        // 64 bits of microseconds last for half a million years.
+        // 64 bits of microseconds last for half a million years
         let micros = duration.as_secs() * 1_000_000 + u64::from(duration.subsec_micros());
         bump(&self.buckets[MICROSECONDS.bucket(micros)], 1, writers);
         bump(&self.sum, micros, writers);
@@ -81,12 +82,12 @@ pub(super) struct HistogramTotal {
 }
 
 impl HistogramTotal {
-    /// How many values were observed.
+    /// Number of observed values.
     pub(super) fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// The sum of the values, in the unit of exposition.
+    /// Sum of the values in the unit of exposition.
     pub(super) fn sum(&self, unit: Unit) -> f64 {
         match unit {
             Unit::Bytes => self.sum as f64,
@@ -94,7 +95,7 @@ impl HistogramTotal {
         }
     }
 
-    /// Upper bounds with how many values were at most that, `+Inf` left out.
+    /// Upper bounds with the number of values up to each bound, without `+Inf`.
     pub(super) fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let mut below = 0;
         BUCKET_BOUNDS
@@ -107,12 +108,12 @@ impl HistogramTotal {
     }
 }
 
-/// Finds buckets without walking the bounds: the length of a value in bits says where to begin, and few bounds lie
-/// between two powers of two.
+/// Lookup of buckets: the bit length of a value gives the first candidate, and few bounds lie between two powers of
+/// two.
 struct Buckets {
-    /// Largest integer that belongs to each bucket.
+    /// Largest integer of each bucket.
     bounds: [u64; BUCKETS - 1],
-    /// By number of significant bits: bucket of the smallest value that has so many.
+    /// First candidate by bit length: the bucket of the smallest value with that length.
     first: [u8; 65],
 }
 
@@ -124,7 +125,7 @@ impl Buckets {
         let mut bounds = [0; BUCKETS - 1];
         let mut index = 0;
         while index < bounds.len() {
-            // Truncation is right: the integers at most 0.5 are those at most 0.
+            // truncation is right: the integers up to 0.5 are those up to 0
             bounds[index] = (BUCKET_BOUNDS[index] * scale as f64) as u64;
             index += 1;
         }
@@ -159,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, in words of the exposition format: the first bound that is not below the value.
+    /// The definition of the exposition format: the first bound that is not below the value.
     fn slow_bucket(value: f64) -> usize {
         BUCKET_BOUNDS
             .iter()

@@ -1,19 +1,19 @@
 //! The labels of Istio's standard metrics that are known when configuration is compiled.
 //!
-//! Uses nothing. What a request adds (code, flags, gRPC status, protocol, security) is in `requests`.
+//! Imports nothing. Labels that only a request knows (code, flags, gRPC status, protocol, security) are in `requests`.
 
 use std::sync::Arc;
 
 /// One label set of the request metrics: equal sets share one [`super::RequestStats`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestLabels {
-    /// Which side of the traffic reports.
+    /// Side of the traffic that reports.
     pub reporter: Reporter,
-    /// Who sends the request.
+    /// Workload that sends the requests.
     pub source: Arc<Workload>,
-    /// The workload that serves it.
+    /// Workload that serves the requests.
     pub destination: Arc<Workload>,
-    /// The service that the request is for.
+    /// Service that the requests are for.
     pub service: Arc<Service>,
 }
 
@@ -36,23 +36,23 @@ impl Reporter {
     }
 }
 
-/// What the metrics say when a value is not known.
+/// Label value for unknown data.
 pub const UNKNOWN: &str = "unknown";
 
-/// The eight labels of a workload, source or destination; each `unknown` by default.
+/// The eight labels of a source or destination workload; each is `unknown` by default.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workload {
-    /// Name of the Deployment or the like.
+    /// Name of the Deployment or other controller.
     pub name: Arc<str>,
-    /// Its namespace.
+    /// Namespace.
     pub namespace: Arc<str>,
-    /// Its SPIFFE identity.
+    /// SPIFFE id.
     pub principal: Arc<str>,
     /// Label `app`.
     pub app: Arc<str>,
     /// Label `version`.
     pub version: Arc<str>,
-    /// The cluster that it runs in.
+    /// Kubernetes cluster.
     pub cluster: Arc<str>,
     /// Label `service.istio.io/canonical-name`, else `app`, else the name.
     pub canonical_service: Arc<str>,
@@ -92,7 +92,7 @@ impl Default for Workload {
     }
 }
 
-/// The three labels of the destination service; each `unknown` by default, as for a request that no route takes.
+/// The three labels of the destination service; each is `unknown` by default, as for a request without a route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Service {
     /// Label `destination_service`: the host.

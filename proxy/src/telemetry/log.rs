@@ -1,6 +1,6 @@
 //! The process log: text to standard error, with a level that can be changed while running.
 //!
-//! Uses nothing of the metrics. Nothing on a request's way logs above `debug`.
+//! Independent of the metrics. The path of a request logs nothing above `debug`.
 
 mod lines;
 
@@ -18,32 +18,32 @@ use tracing_subscriber::{EnvFilter, Registry};
 
 use self::lines::Lines;
 
-/// How long the end of the process waits for standard error to take another piece of what was logged.
+/// Maximum time without progress when the process ends and waits for standard error to take the remaining lines.
 const FLUSH_PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// Shows and sets what is logged.
+/// Reads and changes the log filter.
 #[derive(Clone, Debug)]
 pub struct LogControl {
     handle: reload::Handle<EnvFilter, Registry>,
     current: Arc<Mutex<String>>,
-    /// What waits for standard error, if that is where it goes.
+    /// Lines that wait for standard error, if that is the target.
     lines: Option<Lines>,
 }
 
 impl LogControl {
-    /// Starts logging to standard error, from a thread of its own. `filter` is a level, or directives such as
-    /// `info,proxy::pool=trace`. From now on panics are logged, too.
+    /// Starts logging to standard error, on a thread of its own. `filter` is a level, or directives such as
+    /// `info,proxy::pool=trace`. Panics are logged from then on, too.
     ///
     /// # Errors
     ///
-    /// When the filter cannot be read, when the process logs already, or when no thread can be started.
+    /// If the filter is invalid, the process logs already, or the thread cannot be started.
     pub fn install(filter: &str) -> Result<Self, LogError> {
         parse(filter)?;
         let lines = Lines::start(io::stderr()).map_err(LogError::Thread)?;
         let writer = lines.clone();
         let mut control = Self::install_to(filter, move || writer.clone())?;
         control.lines = Some(lines);
-        // the usual hook writes to standard error itself, and would wait for who reads it
+        // the default hook writes to standard error itself, and would block on its reader
         std::panic::set_hook(Box::new(|panic| {
             let trace = std::backtrace::Backtrace::capture();
             tracing::error!(%panic, %trace, "a task ended by a fault of this program");
@@ -51,23 +51,23 @@ impl LogControl {
         Ok(control)
     }
 
-    /// Lines that were dropped since the reader of standard error stalled.
+    /// Number of lines dropped because the reader of standard error stalled.
     pub fn dropped(&self) -> u64 {
         self.lines.as_ref().map_or(0, Lines::dropped)
     }
 
-    /// Lets what was logged be written, for as long as standard error takes it.
+    /// Waits until the logged lines are written, as long as standard error takes them.
     pub fn flush(&self) {
         if let Some(lines) = &self.lines {
             lines.flush(FLUSH_PAUSE_MAX);
         }
     }
 
-    /// The same, writing elsewhere.
+    /// Installs the log with another target.
     ///
     /// # Errors
     ///
-    /// When the filter cannot be read, or when the process logs already.
+    /// If the filter is invalid, or the process logs already.
     pub fn install_to<W>(filter: &str, writer: W) -> Result<Self, LogError>
     where
         W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -77,11 +77,11 @@ impl LogControl {
         Ok(control)
     }
 
-    /// The subscriber that [`LogControl::install`] installs, writing elsewhere.
+    /// Creates the subscriber that [`LogControl::install`] installs, with another target.
     ///
     /// # Errors
     ///
-    /// When the filter cannot be read.
+    /// If the filter is invalid.
     pub fn subscriber<W>(
         filter: &str,
         writer: W,
@@ -101,16 +101,16 @@ impl LogControl {
         Ok((subscriber, control))
     }
 
-    /// Whether a filter can be read.
+    /// Checks a filter.
     ///
     /// # Errors
     ///
-    /// When it cannot.
+    /// If the filter is invalid.
     pub fn check(filter: &str) -> Result<(), LogFilterError> {
         parse(filter).map(drop)
     }
 
-    /// The filter in effect, as it was given.
+    /// The current filter as text.
     pub fn filter(&self) -> String {
         self.current
             .lock()
@@ -118,15 +118,15 @@ impl LogControl {
             .clone()
     }
 
-    /// Changes what is logged from now on.
+    /// Changes the filter.
     ///
     /// # Errors
     ///
-    /// When the filter cannot be read; the old one stays in effect.
+    /// If the filter is invalid; the old one stays in effect.
     pub fn set_filter(&self, filter: &str) -> Result<(), LogFilterError> {
         let parsed = parse(filter)?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        // Fails only when the subscriber is gone, and then nothing is logged.
+        // fails only if the subscriber is gone, and then nothing is logged
         drop(self.handle.reload(parsed));
         filter.clone_into(&mut current);
         Ok(())
@@ -135,11 +135,11 @@ impl LogControl {
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Libraries whose errors Strait reports itself, with what they mean for it. A directive of the filter turns them on.
+/// Libraries whose errors Strait reports itself, with their meaning for the proxy. A directive in the filter enables
+/// them.
 const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 
-/// Reads a filter. The library takes a bare word for the name of a module, so a misspelt level would silence
-/// everything.
+/// Parses a filter. The library would take a misspelled level for the name of a module, which would silence everything.
 fn parse(filter: &str) -> Result<EnvFilter, LogFilterError> {
     let refused = |reason: Option<ParseError>| LogFilterError {
         filter: filter.to_owned(),
@@ -160,7 +160,7 @@ fn parse(filter: &str) -> Result<EnvFilter, LogFilterError> {
         .map_err(|error| refused(Some(error)))
 }
 
-/// A log filter that cannot be read.
+/// Error: the log filter is invalid.
 #[derive(Debug)]
 pub struct LogFilterError {
     filter: String,
@@ -184,14 +184,14 @@ impl std::error::Error for LogFilterError {
     }
 }
 
-/// Why the process log could not be started.
+/// Reasons why the process log could not be started.
 #[derive(Debug)]
 pub enum LogError {
-    /// The filter cannot be read.
+    /// The filter is invalid.
     Filter(LogFilterError),
-    /// Something else installed a subscriber before.
+    /// Another subscriber was installed before.
     Installed,
-    /// The thread that writes cannot be started.
+    /// The writer thread could not be started.
     Thread(io::Error),
 }
 

@@ -1,7 +1,7 @@
-//! What is counted of services that several Kubernetes clusters ("members") serve.
+//! Metrics of services that several Kubernetes clusters ("members") serve.
 //!
-//! Handles are made when configuration is compiled, one for each label set; their cells on the first count, since most
-//! are never needed: few clusters fail. Each worker writes its own cell, as everywhere.
+//! Handles are made when configuration is compiled, one for each label set; their cells are allocated by the first
+//! count, since most are never needed: few clusters fail. Each worker writes its own cell.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,21 +11,21 @@ use crossbeam_utils::CachePadded;
 use super::cells::{WorkerId, bump, cell_index};
 use super::routes::{CLASSES, class};
 
-/// Why a request was sent again to the next tier of clusters.
+/// Reason for a failover replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReplayCause {
-    /// No connection.
+    /// The connection failed.
     Connect,
-    /// The connection ended before there was a response.
+    /// The connection ended before a response.
     Reset,
-    /// The response.
+    /// Status of the response.
     Status,
-    /// The try took too long.
+    /// The attempt timed out.
     Timeout,
 }
 
 impl ReplayCause {
-    /// All of them, in the order of their numbers.
+    /// All causes, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Connect, Self::Reset, Self::Status, Self::Timeout];
 
     /// The value of the label `reason`.
@@ -39,21 +39,21 @@ impl ReplayCause {
     }
 }
 
-/// Why another tier of clusters is in use than before.
+/// Reason for a change of the tier in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShiftReason {
-    /// Outlier detection has taken out endpoints of the tier that was in use, and none is left.
+    /// No endpoint of the previous tier is usable, because of ejections.
     Ejected,
-    /// None of its endpoints may be used for another reason.
+    /// No endpoint of the previous tier is usable, for another reason.
     NoEndpoints,
-    /// A tier before it has an endpoint again.
+    /// An earlier tier has a usable endpoint again.
     Recovered,
-    /// Endpoints of it fail their health checks, and none is left.
+    /// No endpoint of the previous tier is usable, because of failed health checks.
     Unhealthy,
 }
 
 impl ShiftReason {
-    /// All of them, in the order of their numbers.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Self; 4] = [
         Self::Ejected,
         Self::NoEndpoints,
@@ -72,27 +72,27 @@ impl ShiftReason {
     }
 }
 
-/// A cluster of a service, at the place that its policy gives it.
+/// Labels of a cluster in a service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberLabels {
     /// Host of the service.
     pub service: Arc<str>,
-    /// Name of the cluster that the proxy is in.
+    /// Name of the local cluster.
     pub source: Arc<str>,
     /// Name of the cluster.
     pub member: Arc<str>,
-    /// Its tier.
+    /// Tier of the cluster in the policy.
     pub tier: u8,
 }
 
-/// The way from a cluster that failed a request to one of a later tier.
+/// Labels of a failover replay from one cluster to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReplayLabels {
     /// Host of the service.
     pub service: Arc<str>,
-    /// Name of the cluster that failed it.
+    /// Name of the cluster that failed the request.
     pub from: Arc<str>,
-    /// Name of the cluster that it went to.
+    /// Name of the cluster that the request was sent to next.
     pub to: Arc<str>,
 }
 
@@ -100,19 +100,19 @@ pub struct ReplayLabels {
 pub type MemberTally = Tally<MemberLabels, { CLASSES.len() }>;
 
 impl MemberTally {
-    /// Counts a try that got this status; 0 for none.
+    /// Counts an attempt with this status; 0 for no response.
     pub fn tried(&self, worker: WorkerId, code: u16) {
         self.count(worker, class(code));
     }
 }
 
-/// Requests that were sent again to a later tier, by [`ReplayCause`].
+/// Failover replays, by [`ReplayCause`].
 pub type ReplayTally = Tally<ReplayLabels, { ReplayCause::ALL.len() }>;
 
 /// Changes of the tier in use of a service, by [`ShiftReason`].
 pub type ShiftTally = Tally<Arc<str>, { ShiftReason::ALL.len() }>;
 
-/// Counters of one label set that differ in one label of `N` values.
+/// Counters that share all labels but one, which has `N` values.
 #[derive(Debug)]
 pub struct Tally<L, const N: usize> {
     labels: L,
@@ -121,7 +121,7 @@ pub struct Tally<L, const N: usize> {
 }
 
 impl<L, const N: usize> Tally<L, N> {
-    /// At zero, for this many workers.
+    /// Creates counters at zero for this number of workers.
     pub(super) fn new(labels: L, workers: usize) -> Self {
         Self {
             labels,
@@ -130,12 +130,12 @@ impl<L, const N: usize> Tally<L, N> {
         }
     }
 
-    /// The labels that all its counters have.
+    /// The labels that all of the counters share.
     pub fn labels(&self) -> &L {
         &self.labels
     }
 
-    /// Counts one for the value with this number.
+    /// Adds one to the counter with this number.
     #[inline]
     pub fn count(&self, worker: WorkerId, value: usize) {
         let zeroes = || CachePadded::new([const { AtomicU64::new(0) }; N]);
@@ -156,13 +156,13 @@ impl<L, const N: usize> Tally<L, N> {
         })
     }
 
-    /// Whether anything was ever counted.
+    /// Whether any count was made.
     pub(super) fn is_used(&self) -> bool {
         self.cells.get().is_some()
     }
 }
 
-/// How a cluster stands in a service, read when metrics are scraped.
+/// State of a cluster in a service, read for each scrape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemberState {
     /// Host of the service.
@@ -173,9 +173,9 @@ pub struct MemberState {
     pub subset: String,
     /// Name of the cluster.
     pub member: String,
-    /// Its part of the traffic, 0 to 1.
+    /// Share of the traffic, 0 to 1.
     pub share: f64,
-    /// Endpoints that may be used.
+    /// Number of usable endpoints.
     pub available: usize,
 }
 

@@ -1,13 +1,13 @@
 //! Every metric name, label name and help text, once.
 //!
-//! Uses nothing of the telemetry modules. A name that is printed anywhere else than through this file is a bug.
+//! Imports nothing of telemetry. A metric name that is printed must come from this file.
 
 /// Name and help text of a family of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// The name as it is scraped.
+    /// Name of the metric.
     pub name: &'static str,
-    /// One sentence for the reader of the exposition.
+    /// Help text: one sentence for the reader of the exposition.
     pub help: &'static str,
 }
 
@@ -48,7 +48,7 @@ families! {
     DOWNSTREAM_CLOSED "strait_downstream_connections_closed_total" "Downstream connections closed, by listener and protocol.",
     /// Gauge: downstream connections open now.
     DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
-    /// Counter: connections in plain text to a workload that takes the mesh's TLS as well.
+    /// Counter: plain-text connections to a workload that also accepts mutual TLS of the mesh.
     INBOUND_PLAINTEXT "strait_inbound_plaintext_connections_total" "Plain-text connections to ports with PeerAuthentication mode PERMISSIVE, by source; STRICT would close them.",
     /// Counter: requests of rules with a `statPrefix`.
     ROUTE_REQUESTS "strait_route_requests_total" "Requests matched by a rule with a statPrefix, by prefix and class of the response status.",
@@ -58,7 +58,7 @@ families! {
     FAILOVER_REPLAYS "strait_failover_replays_total" "Requests that failed in one cluster and were sent to the next cluster tier, by the two clusters and the reason.",
     /// Counter: changes of the cluster tier in use.
     TIER_SHIFTS "strait_cluster_tier_shifts_total" "Times that the traffic of a service moved to another cluster tier, by reason.",
-    /// Gauge: the share of a service's traffic that a Kubernetes cluster has.
+    /// Gauge: share of a service's traffic that goes to a Kubernetes cluster.
     CLUSTER_SHARE "strait_cluster_share" "Share of the traffic of a service that a Kubernetes cluster has now, 0 to 1.",
     /// Gauge: endpoints in a Kubernetes cluster that are neither ejected nor unhealthy.
     CLUSTER_ENDPOINTS "strait_cluster_endpoints_available" "Endpoints of a service in a Kubernetes cluster that are neither ejected nor unhealthy.",
@@ -66,41 +66,41 @@ families! {
     LOCAL_REPLIES "strait_local_replies_total" "Responses made by the proxy itself, by response flag; a reply with two flags counts under both.",
     /// Counter: access log lines that were dropped.
     ACCESS_LOG_DROPPED "strait_access_log_lines_dropped_total" "Access log lines dropped because the buffer was full or the log could not be written.",
-    /// Counter: access log lines that were taken.
+    /// Counter: access log lines handed to the writer.
     ACCESS_LOG_LINES "strait_access_log_lines_total" "Access log lines handed to the writer.",
     /// Counter: lines of the process log that were dropped.
     PROCESS_LOG_DROPPED "strait_process_log_lines_dropped_total" "Process log lines dropped because the reader of standard error stalled.",
     /// Counter: reloads, by result.
     RELOADS "strait_config_reloads_total" "Configuration reloads, by result.",
-    /// Gauge: when the last reload succeeded.
+    /// Gauge: time of the last successful reload.
     LAST_RELOAD_SUCCESS "strait_config_last_reload_success_timestamp_seconds" "Unix time of the last successful configuration reload.",
-    /// Gauge: how long the last reload took.
+    /// Gauge: duration of the last reload.
     LAST_RELOAD_DURATION "strait_config_last_reload_duration_seconds" "Seconds that the last configuration reload took, from changed resources to the applied configuration.",
     /// Gauge: generation number of the applied configuration.
     GENERATION "strait_config_generation" "Generation number of the applied configuration.",
-    /// Histogram: from the receipt of a change to the snapshot in effect.
+    /// Histogram: time from the receipt of a change to the snapshot in effect.
     PROPAGATION "strait_config_propagation_seconds" "Seconds from the receipt of a change from its source to the configuration in effect.",
     /// Gauge: the applied revision of a server.
     SOURCE_REVISION "strait_config_source_revision" "Newest revision of the server that is in effect, by source.",
-    /// Counter: lists, watches and streams that failed.
+    /// Counter: failed lists, watches and streams.
     SOURCE_ERRORS "strait_config_source_errors_total" "Lists, watches and streams of a source that failed, by source and reason.",
-    /// Gauge: age of the last word of a server.
+    /// Gauge: age of the last message of a server.
     MESSAGE_AGE "strait_config_source_last_message_age_seconds" "Age of the last message of a server: of an API server of the watch that is silent for longest, of an xDS server of its connection.",
-    /// Gauge: age of a state that was read from disk.
+    /// Gauge: age of the restored state of a server.
     STATE_AGE "strait_config_restored_state_age_seconds" "Age of the saved state that is in effect because the server has not answered yet.",
     /// Gauge: resources whose newest version is rejected.
     RESOURCES_REJECTED "strait_config_resources_rejected" "Resources whose newest version is rejected, by kind; the last good version stays applied.",
     /// Gauge: security policies that are not enforced.
     POLICIES_UNENFORCED "strait_config_policies_unenforced" "Security policies in the configuration that this proxy does not enforce.",
-    /// Gauge: when a certificate expires.
+    /// Gauge: expiration time of a certificate.
     CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in use expires, by the file or Secret that it comes from.",
     /// Gauge: certificates whose newest version is rejected.
     CERTIFICATE_REJECTED "strait_certificate_rejected" "1 when the newest version of a certificate is rejected; the last good version, if there is one, stays in use.",
     /// Gauge: always 1.
     BUILD_INFO "strait_build_info" "Always 1; the labels are the version and the revision of the binary.",
-    /// Gauge: always 1, where Istio's dashboards look for versions.
+    /// Gauge: always 1. The name under which Istio's dashboards look for versions.
     ISTIO_BUILD "istio_build" "Always 1; the labels say which component runs, and its version.",
-    /// Gauge: series held for requests.
+    /// Gauge: label sets that hold request metrics.
     REQUEST_LABEL_SETS "strait_request_label_sets" "Label sets that hold request metrics.",
     /// Gauge: worker threads.
     WORKERS "strait_workers" "Worker threads.",
@@ -114,7 +114,7 @@ families! {
     PROCESS_FDS_MAX "process_max_fds" "Limit of open file descriptors.",
     /// Gauge: threads.
     PROCESS_THREADS "process_threads" "Threads of the process.",
-    /// Gauge: when the process started.
+    /// Gauge: start time of the process.
     PROCESS_START "process_start_time_seconds" "Unix time at which the process started.",
 }
 
@@ -144,7 +144,7 @@ pub mod label {
         "destination_canonical_service",
         "destination_canonical_revision",
     ];
-    /// Address of a source whose workload is not known.
+    /// Address of a source whose workload is unknown.
     pub const SOURCE_ADDRESS: &str = "source_address";
     /// Host of the destination service.
     pub const DESTINATION_SERVICE: &str = "destination_service";
@@ -152,7 +152,7 @@ pub mod label {
     pub const DESTINATION_SERVICE_NAME: &str = "destination_service_name";
     /// Namespace of the destination service.
     pub const DESTINATION_SERVICE_NAMESPACE: &str = "destination_service_namespace";
-    /// Name of the cluster that the proxy is in.
+    /// Name of the local cluster.
     pub const SOURCE_CLUSTER: &str = "source_cluster";
     /// Name of the cluster that serves the destination.
     pub const DESTINATION_CLUSTER: &str = "destination_cluster";
@@ -160,7 +160,7 @@ pub mod label {
     pub const TIER: &str = "tier";
     /// Kubernetes cluster in which a request failed.
     pub const FROM_CLUSTER: &str = "from_cluster";
-    /// Kubernetes cluster that the request was sent to next.
+    /// Kubernetes cluster to which the request was sent next.
     pub const TO_CLUSTER: &str = "to_cluster";
     /// Port of a service.
     pub const PORT: &str = "port";
@@ -182,25 +182,25 @@ pub mod label {
     pub const LISTENER: &str = "listener";
     /// `statPrefix` of a rule.
     pub const STAT_PREFIX: &str = "stat_prefix";
-    /// `1xx` to `5xx`, `none` when no status was sent.
+    /// `1xx` to `5xx`, or `none` if no status was sent.
     pub const RESPONSE_CODE_CLASS: &str = "response_code_class";
     /// Protocol of a connection.
     pub const PROTOCOL: &str = "protocol";
     /// One response flag.
     pub const RESPONSE_FLAG: &str = "response_flag";
-    /// Why something was rejected, or failed.
+    /// Reason for a rejection or failure.
     pub const REASON: &str = "reason";
     /// `delay` or `abort`.
     pub const FAULT: &str = "fault";
-    /// Which limit was reached.
+    /// Limit that was reached.
     pub const LIMIT: &str = "limit";
-    /// How something ended: `succeeded` or `failed`, for example.
+    /// Outcome, such as `succeeded` or `failed`.
     pub const RESULT: &str = "result";
     /// State that an endpoint changed to: `healthy` or `unhealthy`.
     pub const STATE: &str = "state";
     /// Kind of a resource.
     pub const KIND: &str = "kind";
-    /// File or secret.
+    /// File or Secret of a certificate.
     pub const SOURCE_OF_CERTIFICATE: &str = "source";
     /// Version of the binary.
     pub const VERSION: &str = "version";
@@ -212,12 +212,12 @@ pub mod label {
     pub const REVISION: &str = "revision";
 }
 
-/// How a [`Counter`] or [`Gauge`] appears when scraped.
+/// Exposed form of a [`Counter`] or [`Gauge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// The family; several series may share it and then stand next to each other.
+    /// Family of the series; series of the same family must be adjacent in the enum.
     pub family: Family,
-    /// The label that tells apart the series of one family, with its value.
+    /// Label that distinguishes the series of one family, with its value.
     pub label: Option<(&'static str, &'static str)>,
 }
 
@@ -229,10 +229,10 @@ macro_rules! series {
         pub enum $enum { $($(#[doc = $doc])+ $variant,)+ }
 
         impl $enum {
-            /// Every variant, in the order of exposition.
+            /// All variants, in the order of exposition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// How many variants there are.
+            /// Number of variants.
             pub const COUNT: usize = Self::ALL.len();
 
             /// Name, label and help text.
@@ -251,23 +251,23 @@ macro_rules! series {
 }
 
 series! {
-    /// What a worker counts apart from requests: one cell per worker, summed when scraped.
+    /// Counters of workers, except for request metrics: one cell per worker, summed by a scrape.
     Counter;
     /// A connection was closed right after accept: the limit of open connections was reached.
     DownstreamRejectedLimit "strait_downstream_connections_rejected_total" [REASON = "connection_limit"] "Downstream connections closed right after they were accepted, by reason.",
-    /// A connection came to a socket for captured connections, and was not captured.
+    /// A connection to a socket for captured connections was not captured.
     NotCaptured "strait_downstream_connections_rejected_total" [REASON = "not_captured"] "Downstream connections closed right after they were accepted, by reason.",
-    /// A connection to a workload in plain text, where only TLS between workloads is accepted.
+    /// A plain-text connection to a workload that accepts only mutual TLS of the mesh.
     PlaintextRefused "strait_downstream_connections_rejected_total" [REASON = "plaintext"] "Downstream connections closed right after they were accepted, by reason.",
-    /// A client whose protocol is not declared said nothing in time, and was carried as bytes.
+    /// A client with an undeclared protocol sent nothing in time; its connection was proxied as raw TCP.
     DetectionTimeouts "strait_protocol_detection_timeouts_total" [] "Captured connections whose client sent nothing within the detection timeout; carried as bytes.",
-    /// `accept` failed, for lack of file descriptors for example.
+    /// `accept` failed, for example for lack of file descriptors.
     AcceptErrors "strait_downstream_accept_errors_total" [] "Failed accept calls.",
     /// An accepted connection was handed to another worker.
     HandedOff "strait_downstream_connections_handed_off_total" [] "Accepted connections that were handed to a worker with fewer connections.",
     /// The first bytes match no protocol that the listener serves.
     ProtocolUnknown "strait_downstream_protocol_errors_total" [REASON = "unknown_protocol"] "Malformed or abusive downstream requests, by reason.",
-    /// No PROXY header where one is required, one that cannot be read, or not in time.
+    /// A required PROXY header was missing or late, or a PROXY header was malformed.
     ProtocolProxyHeader "strait_downstream_protocol_errors_total" [REASON = "proxy_protocol"] "Malformed or abusive downstream requests, by reason.",
     /// The client speaks an HTTP version that is not served.
     ProtocolVersion "strait_downstream_protocol_errors_total" [REASON = "http_version"] "Malformed or abusive downstream requests, by reason.",
@@ -287,7 +287,7 @@ series! {
     ProtocolHeadTimeout "strait_downstream_protocol_errors_total" [REASON = "request_headers_timeout"] "Malformed or abusive downstream requests, by reason.",
     /// HTTP/2: streams opened and reset faster than is allowed.
     ProtocolRapidReset "strait_downstream_protocol_errors_total" [REASON = "rapid_reset"] "Malformed or abusive downstream requests, by reason.",
-    /// HTTP/2: frames without end: CONTINUATION, empty DATA, PING or SETTINGS floods.
+    /// HTTP/2: a flood of CONTINUATION, empty DATA, PING or SETTINGS frames.
     ProtocolFlood "strait_downstream_protocol_errors_total" [REASON = "flood"] "Malformed or abusive downstream requests, by reason.",
     /// HTTP/2: any other violation.
     ProtocolHttp2 "strait_downstream_protocol_errors_total" [REASON = "http2"] "Malformed or abusive downstream requests, by reason.",
@@ -347,7 +347,7 @@ series! {
     ConnectHandshake "strait_upstream_connect_failures_total" [REASON = "handshake"] "Upstream connections that could not be established, by reason.",
     /// Connecting failed for another reason: no route to the host, no file descriptors.
     ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be established, by reason.",
-    /// A pending connect went to another endpoint.
+    /// A pending connect moved to another endpoint.
     ConnectsMoved "strait_upstream_connects_moved_total" [] "Pending connects that were given up for another endpoint because theirs had left, or was ejected or unhealthy; not counted as retries.",
     /// A full TLS handshake with an endpoint.
     UpstreamTlsFull "strait_upstream_tls_handshakes_total" [RESULT = "full"] "Upstream TLS handshakes, by result.",
@@ -355,7 +355,7 @@ series! {
     UpstreamTlsResumed "strait_upstream_tls_handshakes_total" [RESULT = "resumed"] "Upstream TLS handshakes, by result.",
     /// A TLS handshake with an endpoint failed.
     UpstreamTlsFailed "strait_upstream_tls_handshakes_total" [RESULT = "failed"] "Upstream TLS handshakes, by result.",
-    /// A pooled connection turned out to be closed, so the request was sent again on another one.
+    /// A pooled connection was already closed, so that the request was sent again on another one.
     StaleConnectionRetries "strait_upstream_stale_connection_retries_total" [] "Requests sent again on another connection because the pooled connection was already closed; not counted as retries.",
     /// The connection limit was reached.
     OverflowConnections "strait_upstream_overflows_total" [LIMIT = "connections"] "Times that a circuit breaker limit was reached, by limit.",
@@ -457,19 +457,19 @@ series! {
 }
 
 series! {
-    /// What a worker has right now: one cell per worker, summed when scraped.
+    /// Gauges of workers: one cell per worker, summed by a scrape.
     Gauge;
     /// Requests in flight.
     RequestsActive "strait_requests_active" [] "Requests in flight.",
     /// Upstream connections that are open, idle ones included.
     UpstreamActive "strait_upstream_connections_active" [] "Upstream connections that are open, idle ones included.",
-    /// Pooled connections that no request uses.
+    /// Idle pooled connections.
     PoolIdle "strait_pool_connections_idle" [] "Pooled upstream connections that no request uses.",
-    /// Requests that an injected delay holds back.
+    /// Requests that an injected delay holds now.
     FaultDelaysActive "strait_fault_delays_active" [] "Requests that an injected delay holds back now.",
     /// Endpoints that are ejected.
     EndpointsEjected "strait_outlier_ejections_active" [] "Endpoints that are ejected now.",
-    /// Endpoints that fail their active health checks.
+    /// Endpoints that fail their active health checks, or wait for the first one.
     EndpointsUnhealthy "strait_endpoints_unhealthy" [] "Endpoints that fail their active health checks, or wait for their first.",
     /// Mirrored requests in flight.
     MirrorsActive "strait_mirror_requests_active" [] "Mirrored requests in flight.",

@@ -1,7 +1,7 @@
-//! Connections in plain text to a workload that takes the mesh's TLS as well, by their source: who is turned away once the
-//! workload requires TLS.
+//! Plain-text connections to workloads that also accept mutual TLS of the mesh, by their source: the clients that
+//! STRICT would reject.
 //!
-//! A connection takes a lock here, a request does not. The sources are bounded by [`SOURCES_MAX`].
+//! Counting a connection takes a lock; a request does not. [`SOURCES_MAX`] limits the number of sources.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -9,30 +9,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-/// Most sources that are counted apart; connections of further ones are counted together, as `other`.
+/// Maximum number of separately counted sources; connections of further sources are counted together, as `other`.
 pub const SOURCES_MAX: usize = 200;
 
-/// What the metrics say of sources beyond [`SOURCES_MAX`].
+/// Label value for sources beyond [`SOURCES_MAX`].
 const OTHER: &str = "other";
 
-/// A workload that sends requests.
+/// Workload of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceWorkload {
-    /// Its namespace.
+    /// Namespace.
     pub namespace: Arc<str>,
-    /// Its name.
+    /// Name.
     pub name: Arc<str>,
 }
 
-/// Who opened a connection.
+/// Source of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Source {
     Workload(SourceWorkload),
-    /// No resource has a workload at this address.
+    /// An address without a known workload.
     Address(IpAddr),
 }
 
-/// The connections in plain text, by source.
+/// Plain-text connections by source.
 #[derive(Debug, Default)]
 pub struct PlaintextStats {
     workloads: ArcSwap<HashMap<IpAddr, SourceWorkload>>,
@@ -45,21 +45,21 @@ struct Counts {
     other: u64,
 }
 
-/// What was counted for one source.
+/// Connections of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaintextCount {
-    /// Name of the workload, `unknown`, or `other` for all beyond `SOURCES_MAX`.
+    /// Name of the workload, `unknown`, or `other` for sources beyond `SOURCES_MAX`.
     pub workload: Arc<str>,
-    /// Its namespace, `unknown` or `other`.
+    /// Namespace of the workload, `unknown` or `other`.
     pub namespace: Arc<str>,
-    /// The address of a source that no resource knows; else `unknown`.
+    /// Address of a source without a known workload; else `unknown`.
     pub address: String,
-    /// Connections.
+    /// Number of connections.
     pub connections: u64,
 }
 
 impl PlaintextStats {
-    /// Replaces what is known of the addresses of workloads.
+    /// Replaces the known workloads, by address.
     pub fn set_workloads(&self, workloads: HashMap<IpAddr, SourceWorkload>) {
         self.workloads.store(Arc::new(workloads));
     }
@@ -79,7 +79,7 @@ impl PlaintextStats {
         }
     }
 
-    /// What was counted, by source; those beyond `SOURCES_MAX` last.
+    /// Counts by source, with `other` last.
     pub fn counts(&self) -> Vec<PlaintextCount> {
         let counts = self.lock();
         let each = counts.by_source.iter().map(|(source, count)| match source {

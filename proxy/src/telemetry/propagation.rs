@@ -1,6 +1,6 @@
-//! How far each source is in effect, and how long its changes took from their receipt to the snapshot in effect.
+//! Applied state of each configuration source, and the time from the receipt of its changes to the snapshot in effect.
 //!
-//! Never touched by a request, hence a plain lock. A proxy has as many sources as `--control` and resource paths name.
+//! Uses a plain lock, since requests never access it. The sources are those of `--control` and the resource paths.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,41 +11,41 @@ pub(super) const BOUNDS: [f64; 15] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
 ];
 
-/// How far a source is in effect.
+/// Applied state of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedSource {
     /// The source: `files`, or the URL of a server.
     pub source: Arc<str>,
-    /// The newest revision of the server that is in effect; none if the source has none.
+    /// Newest revision of the server that is in effect; `None` if the source has no revisions.
     pub revision: Option<Arc<str>>,
-    /// When the oldest change of the last update was received.
+    /// Time when the oldest change of the last update was received.
     pub received: SystemTime,
-    /// When the last update took effect.
+    /// Time when the last update took effect.
     pub applied: SystemTime,
-    /// From one to the other, by the monotonic clock.
+    /// Time from receipt to effect, by the monotonic clock.
     pub took: Duration,
-    /// When the state was saved that stands in for the server until it answers.
+    /// Time when the saved state was written, if it is in effect because the server has not answered yet.
     pub restored: Option<SystemTime>,
 }
 
-/// How often a source failed for a reason.
+/// Number of failures of a source for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorCount {
     /// The source.
     pub source: Arc<str>,
     /// The reason.
     pub reason: &'static str,
-    /// How often.
+    /// Number of failures.
     pub count: u64,
 }
 
-/// Values that are read where they are kept, when they are shown.
+/// Values that are read from their owner on demand.
 pub struct Polled<T>(OnceLock<Box<dyn Fn() -> Vec<T> + Send + Sync>>);
 
-/// How often sources failed.
+/// Failures by source and reason.
 pub type ErrorCounts = Polled<ErrorCount>;
 
-/// Ages of the last words of sources.
+/// Ages of the last messages of sources.
 pub type MessageAges = Polled<(Arc<str>, Duration)>;
 
 impl<T> Default for Polled<T> {
@@ -61,23 +61,23 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Polled<T> {
 }
 
 impl<T> Polled<T> {
-    /// Takes the values from `values` from now on. Only the first call counts.
+    /// Sets the function that returns the values. Only the first call has an effect.
     pub fn read_from(&self, values: impl Fn() -> Vec<T> + Send + Sync + 'static) {
         self.0.get_or_init(|| Box::new(values));
     }
 
-    /// The values of now.
+    /// The current values.
     pub fn now(&self) -> Vec<T> {
         self.0.get().map_or_else(Vec::new, |values| values())
     }
 }
 
-/// How far all sources are.
+/// Applied state of all sources.
 #[derive(Debug, Default)]
 pub struct PropagationStats {
-    /// How often sources failed.
+    /// Failures by source and reason.
     pub errors: ErrorCounts,
-    /// When sources were heard last.
+    /// Ages of the last messages of sources.
     pub ages: MessageAges,
     sources: Mutex<BTreeMap<Arc<str>, Tracked>>,
 }
@@ -86,13 +86,13 @@ pub struct PropagationStats {
 #[derive(Clone, Debug)]
 pub(super) struct Tracked {
     pub(super) last: AppliedSource,
-    /// Counts by bucket, the last of which is `+Inf`.
+    /// Counts by bucket; the last bucket is `+Inf`.
     pub(super) buckets: [u64; BOUNDS.len() + 1],
     pub(super) sum: Duration,
 }
 
 impl PropagationStats {
-    /// Notes that a source is in effect. Only an update with a change of resources counts in the histogram.
+    /// Records that an update of a source took effect. Only updates with changed resources count in the histogram.
     pub fn applied(&self, applied: AppliedSource, is_change: bool) {
         let mut sources = self.lock();
         let tracked = sources

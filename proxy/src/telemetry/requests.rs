@@ -1,8 +1,8 @@
-//! Statistics of requests: one handle per label set, made when configuration is compiled.
+//! Request metrics: one handle per label set, made when configuration is compiled.
 //!
-//! A request looks no label up: its handle hangs on the route or endpoint that it took, and what only the request knows
-//! is packed into a number that selects a cell. Cells are per worker, made on first use, and never move or go away
-//! while their handle lives, so memory grows with what is used and a counter never goes backwards.
+//! A request looks up no labels: its route or endpoint holds the handle, and the labels that only the request knows are
+//! packed into a number that selects a cell. Cells are per worker, allocated on first use, and never move or disappear
+//! while their handle lives, so that memory grows with use and counters never decrease.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,29 +14,29 @@ use super::histogram::{Histogram, HistogramTotal};
 use super::labels::RequestLabels;
 use super::tcp::TcpStats;
 
-/// How many combinations of code, flags, status, protocol and security one handle keeps apart per worker.
+/// Maximum number of combinations of code, flags, status, protocol and security per handle and worker.
 ///
-/// Combinations beyond them (an upstream that makes codes up) is counted in one cell more, whose `response_code` is
-/// `other`.
+/// Further combinations (from an upstream that invents codes) are counted in one additional cell, whose `response_code`
+/// is `other`.
 pub const VARIANTS_MAX: usize = SEGMENTS_MAX * SEGMENT_CELLS;
 
 const SEGMENT_CELLS: usize = 4;
 const SEGMENTS_MAX: usize = 16;
 
-/// How a request ended, for the metrics.
+/// Outcome of a request for the metrics.
 #[derive(Clone, Debug)]
 pub struct RequestRecord {
-    /// Status that was sent to the client; 0 when none was.
+    /// Status sent to the client; 0 for none.
     pub code: u16,
-    /// Flags of the outcome.
+    /// Response flags.
     pub flags: ResponseFlags,
     /// HTTP or gRPC, by the request's content type.
     pub protocol: RequestProtocol,
     /// gRPC status of the response, from its trailers or headers.
     pub grpc_status: Option<u8>,
-    /// How the connection that is reported was secured.
+    /// Security of the reported connection.
     pub security: Security,
-    /// First byte of the request to last byte of the response.
+    /// Time from the first byte of the request to the last byte of the response.
     pub duration: Duration,
     /// Body bytes from the client.
     pub request_bytes: u64,
@@ -59,7 +59,7 @@ pub enum RequestProtocol {
 }
 
 impl RequestProtocol {
-    /// The label's value.
+    /// The value of the label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Grpc => "grpc",
@@ -71,17 +71,17 @@ impl RequestProtocol {
 /// Label `connection_security_policy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Security {
-    /// The peer showed a certificate.
+    /// The peer presented a certificate.
     MutualTls,
     /// Plain text, or TLS without a client certificate.
     None,
-    /// What the source side reports.
+    /// Unknown; always reported by the source side.
     #[default]
     Unknown,
 }
 
 impl Security {
-    /// The label's value.
+    /// The value of the label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::MutualTls => "mutual_tls",
@@ -91,18 +91,18 @@ impl Security {
     }
 }
 
-/// Statistics of the requests of one label set.
+/// Request metrics of one label set.
 #[derive(Debug)]
 pub struct RequestStats {
     labels: RequestLabels,
-    /// One per worker, and a last one for all other threads.
+    /// One table per worker, and a last one for all other threads.
     workers: Box<[OnceLock<Box<Table>>]>,
     tcp: TcpStats,
 }
 
 impl RequestStats {
-    /// Empty statistics for this many workers. Use [`super::StatsRegistry::request_stats`], which keeps them over
-    /// reloads.
+    /// Creates empty metrics for this number of workers. Use [`super::StatsRegistry::request_stats`], which keeps them
+    /// across reloads.
     pub fn new(labels: RequestLabels, workers: usize) -> Self {
         Self {
             labels,
@@ -111,37 +111,37 @@ impl RequestStats {
         }
     }
 
-    /// The raw TCP connections of the same labels.
+    /// Metrics of raw TCP connections with the same labels.
     pub fn tcp(&self) -> &TcpStats {
         &self.tcp
     }
 
-    /// The labels that this handle was made for.
+    /// The labels of the handle.
     pub fn labels(&self) -> &RequestLabels {
         &self.labels
     }
 
-    /// Name of the cluster that the destination is in.
+    /// Name of the destination's cluster.
     pub fn cluster(&self) -> &Arc<str> {
         &self.labels.destination.cluster
     }
 
     /// Counts a finished request.
     ///
-    /// Allocates when this worker sees the combination of code, flags, status, protocol and security for the first
-    /// time, else never.
+    /// Allocates when this worker sees a combination of code, flags, status, protocol and security for the first time,
+    /// else never.
     pub fn record(&self, worker: WorkerId, record: &RequestRecord) {
         let (index, writers) = cell_index(worker, self.workers.len());
         let table = self.workers[index].get_or_init(Box::default);
         table.cell(Variant::of(record)).record(record, writers);
     }
 
-    /// Whether anything was ever counted.
+    /// Whether anything was counted.
     pub(super) fn is_used(&self) -> bool {
         self.tcp.is_used() || self.workers.iter().any(|worker| worker.get().is_some())
     }
 
-    /// What was counted, by variant, workers added up, ordered by variant.
+    /// Sums over workers by variant, ordered by variant.
     pub(super) fn totals(&self) -> Vec<(Variant, Total)> {
         let mut totals: Vec<(Variant, Total)> = Vec::new();
         let tables = self.workers.iter().filter_map(|worker| worker.get());
@@ -159,7 +159,7 @@ impl RequestStats {
     }
 }
 
-/// What only the request knows of its labels, packed into a number that is never 0.
+/// Labels that only the request knows, packed into a number that is never 0.
 ///
 /// From the low end: code 16 bits, flags 32, gRPC status plus one 9, gRPC 1, security 2; the topmost bit is always set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,7 +172,7 @@ const SECURITY_AT: u32 = 58;
 const PRESENT: u64 = 1 << 63;
 
 impl Variant {
-    /// Represents every variant beyond [`VARIANTS_MAX`]. No request has it: its status field is out of range.
+    /// All variants beyond [`VARIANTS_MAX`]. No request has it: its status field is out of range.
     pub(super) const OVERFLOW: Self = Self(u64::MAX);
 
     fn of(record: &RequestRecord) -> Self {
@@ -212,7 +212,7 @@ impl Variant {
         }
     }
 
-    /// How the connection was secured.
+    /// Security of the connection.
     pub(super) fn security(self) -> Security {
         match self.0 >> SECURITY_AT & 0b11 {
             0 => Security::MutualTls,
@@ -222,9 +222,9 @@ impl Variant {
     }
 }
 
-/// The cells of one worker in one handle, found by scanning: a route has few variants, the common one first.
+/// Cells of one worker in one handle, found by scanning: a route has few variants, and the common one comes first.
 ///
-/// Slots are filled in order. `keys` is what the worker scans; a slot's cell is in place before its key is.
+/// Slots are filled in order. The worker scans `keys`; a slot's cell is set before its key.
 #[derive(Debug, Default)]
 struct Table {
     head: Segment,
@@ -265,13 +265,13 @@ impl Table {
 }
 
 impl Segment {
-    /// The cell of a variant, made if there is room; `None` when all slots are taken by others.
+    /// Finds or creates the cell of a variant; `None` if other variants occupy all slots.
     fn find_or_insert(&self, variant: Variant) -> Option<&VariantCell> {
         for (key, slot) in self.keys.iter().zip(&self.cells) {
             match key.load(Ordering::Relaxed) {
                 0 => {
                     let cell = slot.get_or_init(|| VariantCell::new(variant));
-                    // Threads that share the last table may race for a slot; the cell knows who won.
+                    // threads that share the last table may race for a slot; the cell has the winner's variant
                     if cell.variant == variant {
                         key.store(variant.0, Ordering::Relaxed);
                         return Some(cell);
@@ -285,7 +285,7 @@ impl Segment {
     }
 }
 
-/// The numbers of one variant in one worker.
+/// Counts of one variant in one worker.
 ///
 /// Aligned so that two workers never write one cache line.
 #[derive(Debug)]
@@ -332,7 +332,7 @@ impl VariantCell {
     }
 }
 
-/// The numbers of one variant, workers added up. The number of requests is the count of the durations.
+/// Counts of one variant, summed over workers. The number of requests is the count of the durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Total {
     /// Durations of the requests.

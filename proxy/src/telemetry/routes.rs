@@ -1,6 +1,6 @@
-//! Requests of the rules that carry a `statPrefix`, by class of status.
+//! Requests of rules with a `statPrefix`, by status class.
 //!
-//! The same cells as everywhere: each worker writes its own. Rules without a `statPrefix` have none and count nothing.
+//! Each worker writes its own cells. Rules without a `statPrefix` count nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,15 +9,15 @@ use crossbeam_utils::CachePadded;
 
 use super::cells::{WorkerId, bump, cell_index};
 
-/// Values of the label `response_code_class`; a request that got no status counts as `none`.
+/// Values of the label `response_code_class`; a request without a status counts as `none`.
 pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// Place of a status among [`CLASSES`]; 0 is no status.
+/// Index of a status in [`CLASSES`]; 0 for no status.
 pub(super) fn class(code: u16) -> usize {
     usize::from(code / 100).min(CLASSES.len() - 1)
 }
 
-/// Requests of one `statPrefix`. Made by [`super::StatsRegistry::route_stats`].
+/// Metrics of one `statPrefix`. Created by [`super::StatsRegistry::route_stats`].
 #[derive(Debug)]
 pub struct RouteStats {
     prefix: Arc<str>,
@@ -25,7 +25,7 @@ pub struct RouteStats {
 }
 
 impl RouteStats {
-    /// Zeroed cells for this many workers.
+    /// Creates zeroed cells for this number of workers.
     pub(super) fn new(prefix: Arc<str>, workers: usize) -> Self {
         Self {
             prefix,
@@ -44,7 +44,7 @@ impl RouteStats {
         bump(&self.cells[index][class(code)], 1, writers);
     }
 
-    /// Requests so far, by class of status, over all workers.
+    /// Number of requests so far by status class, over all workers.
     pub fn totals(&self) -> [u64; CLASSES.len()] {
         std::array::from_fn(|class| {
             let cells = self.cells.iter();
@@ -52,7 +52,7 @@ impl RouteStats {
         })
     }
 
-    /// Whether a request was ever counted.
+    /// Whether any request was counted.
     pub(super) fn is_used(&self) -> bool {
         self.totals().iter().any(|count| *count > 0)
     }

@@ -1,8 +1,8 @@
-//! Handles by label set, so that a reload keeps its counters.
+//! Metric handles by label set, which keep their counts across reloads.
 //!
-//! Invariants: equal labels give the same handle as long as the registry holds it; a handle that anything else still
-//! holds is never let go, so a series never goes backwards while it is exposed. Locks here are taken when configuration
-//! is compiled and when metrics are scraped, never by a request.
+//! Invariants: equal labels return the same handle as long as the registry holds it; a handle with other holders is
+//! never dropped, so that a series never decreases while it is exposed. Locks are taken when configuration is compiled
+//! and when metrics are scraped, never by a request.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,14 +15,13 @@ use super::members::{MemberLabels, MemberTally, ReplayLabels, ReplayTally, Shift
 use super::requests::RequestStats;
 use super::routes::RouteStats;
 
-/// How long statistics that no snapshot uses any more stay exposed.
+/// Time that metrics stay exposed after the last snapshot stopped using them.
 ///
-/// Long enough for several scrapes, so that the last requests of a removed service are seen. A label set that comes
-/// back later than this starts at zero, which Prometheus takes for a restart of the counter; one that comes back
-/// earlier continues.
+/// Long enough for several scrapes, so that the last requests of a removed service are seen. A label set that returns
+/// later starts at zero, which Prometheus treats as a restart of the counter; one that returns earlier continues.
 pub const RETENTION: Duration = Duration::from_secs(15 * 60);
 
-/// All statistics that have labels made from configuration.
+/// All metrics whose labels come from configuration.
 #[derive(Debug)]
 pub struct StatsRegistry {
     workers: usize,
@@ -35,7 +34,7 @@ pub struct StatsRegistry {
 }
 
 impl StatsRegistry {
-    /// An empty registry for this many workers.
+    /// Creates an empty registry for this number of workers.
     pub fn new(workers: usize) -> Self {
         Self {
             workers,
@@ -48,45 +47,45 @@ impl StatsRegistry {
         }
     }
 
-    /// The statistics of a label set, continued if it was in use before.
+    /// Metrics of a label set, continued if it was in use before.
     pub fn request_stats(&self, labels: &RequestLabels) -> Arc<RequestStats> {
         let make = || RequestStats::new(labels.clone(), self.workers);
         lock(&self.requests).find_or_insert(labels, make)
     }
 
-    /// The statistics of a listener by name, continued if it was open before.
+    /// Metrics of a listener by name, continued if it was open before.
     pub fn listener_stats(&self, name: &str) -> Arc<ListenerStats> {
         let name: Arc<str> = name.into();
         let make = || ListenerStats::new(name.clone(), self.workers);
         lock(&self.listeners).find_or_insert(&name, make)
     }
 
-    /// The statistics of a `statPrefix`, continued if it was in use before.
+    /// Metrics of a `statPrefix`, continued if it was in use before.
     pub fn route_stats(&self, prefix: &str) -> Arc<RouteStats> {
         let prefix: Arc<str> = prefix.into();
         let make = || RouteStats::new(prefix.clone(), self.workers);
         lock(&self.routes).find_or_insert(&prefix, make)
     }
 
-    /// The attempts that a cluster of a service takes, continued if it was in use before.
+    /// Attempts in a cluster of a service, continued if it was in use before.
     pub fn member_tally(&self, labels: &MemberLabels) -> Arc<MemberTally> {
         let make = || MemberTally::new(labels.clone(), self.workers);
         lock(&self.members).find_or_insert(labels, make)
     }
 
-    /// The requests that one cluster failed and another took, continued if it was in use before.
+    /// Failover replays from one cluster to another, continued if they were in use before.
     pub fn replay_tally(&self, labels: &ReplayLabels) -> Arc<ReplayTally> {
         let make = || ReplayTally::new(labels.clone(), self.workers);
         lock(&self.replays).find_or_insert(labels, make)
     }
 
-    /// The changes of tier of a service, continued if it was in use before.
+    /// Tier shifts of a service, continued if it was in use before.
     pub fn shift_tally(&self, service: &Arc<str>) -> Arc<ShiftTally> {
         let make = || ShiftTally::new(Arc::clone(service), self.workers);
         lock(&self.shifts).find_or_insert(service, make)
     }
 
-    /// Lets go of what nothing uses: at once if nothing was ever counted, else after [`RETENTION`].
+    /// Drops unused handles: at once if nothing was counted, else after [`RETENTION`].
     pub fn sweep(&self, now: Instant) {
         lock(&self.requests).sweep(now, RequestStats::is_used);
         lock(&self.listeners).sweep(now, ListenerStats::is_used);
@@ -96,38 +95,38 @@ impl StatsRegistry {
         lock(&self.shifts).sweep(now, ShiftTally::is_used);
     }
 
-    /// Every handle for requests, in the order of creation.
+    /// All handles for requests, in the order of creation.
     pub(super) fn all_request_stats(&self) -> Vec<Arc<RequestStats>> {
         lock(&self.requests).all()
     }
 
-    /// Every handle for rules with a `statPrefix`, in the order of creation.
+    /// All handles for rules with a `statPrefix`, in the order of creation.
     pub(super) fn all_route_stats(&self) -> Vec<Arc<RouteStats>> {
         lock(&self.routes).all()
     }
 
-    /// Every handle for clusters of services, in the order of creation.
+    /// All handles for clusters of services, in the order of creation.
     pub(super) fn all_member_tallies(&self) -> Vec<Arc<MemberTally>> {
         lock(&self.members).all()
     }
 
-    /// Every handle for ways from cluster to cluster, in the order of creation.
+    /// All handles for failover replays, in the order of creation.
     pub(super) fn all_replay_tallies(&self) -> Vec<Arc<ReplayTally>> {
         lock(&self.replays).all()
     }
 
-    /// Every handle for changes of tiers, in the order of creation.
+    /// All handles for tier shifts, in the order of creation.
     pub(super) fn all_shift_tallies(&self) -> Vec<Arc<ShiftTally>> {
         lock(&self.shifts).all()
     }
 
-    /// Every handle for listeners, in the order of creation.
+    /// All handles for listeners, in the order of creation.
     pub fn all_listener_stats(&self) -> Vec<Arc<ListenerStats>> {
         lock(&self.listeners).all()
     }
 }
 
-/// A panic while a lock was held leaves the map whole: each change is one insert or one removal.
+/// Locks a mutex, even after a panic: each change is one insert or one removal, so that the map is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -142,7 +141,7 @@ struct Handles<K, T> {
 struct Held<T> {
     handle: Arc<T>,
     order: u64,
-    /// When a sweep first found that only the registry holds the handle.
+    /// Time when a sweep first found that only the registry holds the handle.
     unused_since: Option<Instant>,
 }
 
@@ -172,7 +171,8 @@ impl<K: Clone + Eq + Hash, T> Handles<K, T> {
         handle
     }
 
-    /// New holders come only through this map, under its lock, so a count of one cannot rise meanwhile.
+    /// Drops unused handles. New holders come only through this map, under its lock, so a count of one cannot rise
+    /// meanwhile.
     fn sweep(&mut self, now: Instant, is_used: impl Fn(&T) -> bool) {
         self.by_key.retain(|_, held| {
             if Arc::strong_count(&held.handle) > 1 {
@@ -242,7 +242,7 @@ mod tests {
         registry.sweep(start + RETENTION - Duration::from_secs(1));
         assert_eq!(registry.all_listener_stats().len(), 1);
 
-        // It comes back: the clock starts again.
+        // the handle is used again: its time restarts
         let stats = registry.listener_stats("http");
         assert!(stats.is_used());
         drop(stats);

@@ -1,7 +1,7 @@
-//! Statistics of TCP connections: one handle per label set, made when configuration is compiled.
+//! Metrics of TCP connections: one handle per label set, made when configuration is compiled.
 //!
-//! Like those of requests: cells per worker, made on first use. Bytes are counted as they move, so that connections that
-//! stay open for days are seen.
+//! Like those of requests: cells per worker, allocated on first use. Bytes are counted as they move, so that
+//! connections of several days are visible.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::cells::{WorkerId, Writers, bump, cell_index};
 use super::flags::ResponseFlags;
 
-/// How many combinations of flags one handle keeps apart per worker; further combinations go into the last one.
+/// Maximum number of flag combinations per handle and worker; further combinations are counted in the last one.
 const FLAGS_MAX: usize = 8;
 
-/// Connections of one label set.
+/// Metrics of the connections of one label set.
 #[derive(Debug)]
 pub struct TcpStats {
-    /// One per worker, and a last one for all other threads.
+    /// One cell per worker, and a last one for all other threads.
     workers: Box<[OnceLock<Box<Cell>>]>,
 }
 
@@ -33,21 +33,21 @@ struct Closed {
     count: AtomicU64,
 }
 
-/// What was counted, workers added up.
+/// Counts summed over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpTotals {
     /// Connections opened.
     pub opened: u64,
-    /// Bytes from clients.
+    /// Bytes received from clients.
     pub received: u64,
-    /// Bytes to clients.
+    /// Bytes sent to clients.
     pub sent: u64,
-    /// Connections closed, by their flags.
+    /// Connections closed, by response flags.
     pub closed: Vec<(ResponseFlags, u64)>,
 }
 
 impl TcpStats {
-    /// Empty statistics for this many workers.
+    /// Creates empty metrics for this number of workers.
     pub(super) fn new(workers: usize) -> Self {
         Self {
             workers: (0..=workers).map(|_| OnceLock::new()).collect(),
@@ -59,13 +59,13 @@ impl TcpStats {
         (self.workers[index].get_or_init(Box::default), writers)
     }
 
-    /// Counts a connection that was accepted and has a destination.
+    /// Counts an accepted connection with a destination.
     pub fn opened(&self, worker: WorkerId) {
         let (cell, writers) = self.cell(worker);
         bump(&cell.opened, 1, writers);
     }
 
-    /// Counts bytes that were carried: from the client, and to it.
+    /// Counts bytes received from and sent to the client.
     pub fn carried(&self, worker: WorkerId, received: u64, sent: u64) {
         let (cell, writers) = self.cell(worker);
         bump(&cell.received, received, writers);
@@ -87,12 +87,12 @@ impl TcpStats {
         bump(&closed.count, 1, writers);
     }
 
-    /// Whether a connection was ever counted.
+    /// Whether any connection was counted.
     pub(super) fn is_used(&self) -> bool {
         self.workers.iter().any(|worker| worker.get().is_some())
     }
 
-    /// What was counted so far.
+    /// Counts summed over workers.
     pub fn totals(&self) -> TcpTotals {
         let mut totals = TcpTotals::default();
         for cell in self.workers.iter().filter_map(OnceLock::get) {

@@ -1,4 +1,4 @@
-//! Endpoints of keys, as Envoy picks them; how they were recorded stands in `testdata/envoy_picks`.
+//! Endpoints of keys as picked by Envoy; `testdata/envoy_picks` describes the recording.
 
 use serde::Deserialize;
 

@@ -10,13 +10,14 @@ use crate::cluster::{Ask, Cluster};
 use crate::registry::{EndpointNumber, Moment, Visit};
 
 impl Cluster {
-    /// How long clients are remembered after their last request, if they are.
+    /// Lifetime of affinity entries after the client's last request; `None` without session affinity.
     #[inline]
     pub fn remembers(&self) -> Option<Duration> {
         self.memory.as_ref().map(|memory| memory.lifetime)
     }
 
-    /// Where a client stays; nowhere if clients are not remembered.
+    /// The client's affinity entry; `None` without session affinity, and for a pool of a federation, which has no
+    /// table.
     #[inline]
     pub fn stay(&self, visit: Visit) -> Option<Stay<'_>> {
         let memory = self.memory.as_ref()?;
@@ -27,14 +28,14 @@ impl Cluster {
         })
     }
 
-    /// How many clients are remembered; none if they are not. Looks at all of them.
+    /// Number of affinity entries; `None` without session affinity. Reads the whole table.
     pub fn affinity_entries(&self, now: Moment) -> Option<usize> {
         let memory = self.memory.as_ref()?;
         let affinity_table = memory.affinity_table.as_ref()?;
         Some(affinity_table.count(now, memory.lifetime))
     }
 
-    /// The endpoint that its client stays with, or one as [`Cluster::pick`] finds it, with which it then stays.
+    /// Returns the endpoint of the client's affinity entry; otherwise picks one like [`Cluster::pick`] and stores it.
     pub fn pick_for(&self, stay: &Stay<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
         stay.settle(
             |number| self.standing(number),
@@ -45,7 +46,7 @@ impl Cluster {
         )
     }
 
-    /// The endpoint with this number, if it may be used and its priority has traffic.
+    /// Returns the endpoint with this number if it is usable and its priority has traffic.
     pub fn standing(&self, number: EndpointNumber) -> Option<EndpointIdx> {
         let numbers = &self.memory.as_ref()?.numbers;
         let at = numbers.binary_search_by_key(&number, |(number, _)| *number);
@@ -61,7 +62,7 @@ impl Cluster {
         number.filter(|_| state.health.is_usable())
     }
 
-    /// Whether the priority of an endpoint has a part of the traffic.
+    /// Whether the priority of an endpoint has a share of the traffic.
     fn has_traffic(&self, endpoint: EndpointIdx) -> bool {
         if self.priorities.is_empty() {
             return true;

@@ -48,17 +48,17 @@ fn ask(visit: Visit) -> Ask {
     }
 }
 
-/// Where each client is sent.
+/// The endpoint address or member of each client.
 type Round = BTreeMap<u64, String>;
 
-/// Clients by where they are sent.
+/// Clients that were sent to `place`.
 fn at<'a>(round: &'a Round, place: &str) -> impl Iterator<Item = u64> + use<'a> {
     let place = place.to_owned();
     let here = round.iter().filter(move |(_, at)| **at == place);
     here.map(|(client, _)| *client)
 }
 
-/// Takes an endpoint out or lets it in again, and has the tables follow.
+/// Ejects or unejects an endpoint and rebuilds the tables.
 fn set_health(cluster: &Cluster, address: &str, is_well: bool) {
     let mut endpoints = cluster.endpoints().iter();
     let endpoint = endpoints.find(|one| one.address.to_string() == address);
@@ -72,7 +72,7 @@ fn set_health(cluster: &Cluster, address: &str, is_well: bool) {
     cluster.refresh(Moment(1));
 }
 
-/// A service of one member, as it is now.
+/// A service of one member, with its current configuration.
 struct One {
     registry: Registry,
     cluster: Cluster,
@@ -85,7 +85,7 @@ impl One {
         Self { registry, cluster }
     }
 
-    /// Puts others in effect.
+    /// Applies a configuration with other endpoints.
     fn reload(&mut self, endpoints: &[u32]) {
         self.cluster = build(&self.registry, Spread::Flat, &flat(endpoints));
         self.registry.sweep();
@@ -266,7 +266,7 @@ fn affinity_entries_are_dropped_when_affinity_is_turned_off() {
     assert_eq!(one.cluster.affinity_entries(Moment(20_000)), Some(0));
 }
 
-/// A service that several members serve, as it is now.
+/// A service that several members serve, with its current configuration.
 struct Several {
     registry: Registry,
     base: Cluster,

@@ -1,4 +1,4 @@
-//! What follows from the results of health checks.
+//! Effects of health check results.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, Endpoint};
 use crate::registry::{Checked, EventKind, Moment, why};
 
 impl Cluster {
-    /// Notes what a check of an endpoint came to: whether it passed, and what was said.
+    /// Records the result of a health check: whether it passed, and its status or error in words.
     pub fn checked(&self, endpoint: EndpointIdx, result: (bool, Box<str>), now: Moment) {
         let Some(check) = &self.check else {
             return;
@@ -24,7 +24,7 @@ impl Cluster {
             },
         };
         let healthy = checked.healthy;
-        // what is shown comes before what it shows
+        // store the details before the state that they explain
         state.set_checked(Some(Arc::new(checked)));
         let is_news = match healthy {
             true => state.health.admit(why::UNHEALTHY, now),
@@ -35,8 +35,8 @@ impl Cluster {
         }
     }
 
-    /// Endpoints without a health check result take no traffic while other endpoints are healthy. To be called before
-    /// the cluster takes effect.
+    /// Excludes endpoints without a health check result while other endpoints are healthy. Call it before the cluster
+    /// takes effect.
     pub fn hold_new(&self) {
         let known_well = |endpoint: &Endpoint| {
             let checked = endpoint.state.checked();
@@ -52,13 +52,13 @@ impl Cluster {
         }
     }
 
-    /// Endpoints that fail their health checks, or wait for the first.
+    /// Number of endpoints that fail their health checks or wait for the first one.
     pub fn unhealthy(&self) -> usize {
         let fails = |endpoint: &&Endpoint| endpoint.state.health.reasons() & why::UNHEALTHY != 0;
         self.endpoints().iter().filter(fails).count()
     }
 
-    /// Lets back who failed checks that are not made any more.
+    /// Clears the results of health checks that the configuration no longer has, and their exclusions.
     pub(in crate::cluster) fn pardon_unchecked(&self, now: Moment) {
         for endpoint in self.endpoints() {
             endpoint.state.set_checked(None);

@@ -1,4 +1,4 @@
-//! From the pools of a service to an endpoint of one of them: what a request asks, in one step.
+//! From the pools of a service to an endpoint of one of them, in one step.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Cluster, Stay};
 use crate::registry::{ClusterId, EndpointNumber};
 
-/// An endpoint of a pool.
+/// The pool and endpoint for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Position of the pool.
     pub at: usize,
-    /// The endpoint in it.
+    /// Endpoint in the pool.
     pub endpoint: EndpointIdx,
-    /// The tier that was in use until now, where this choice brought another one into use.
+    /// The previous tier in use, if this choice changed it.
     pub shifted_from: Option<u8>,
 }
 
 impl Federation {
-    /// The pools that have an endpoint that may be used. `cluster` finds a pool's endpoints.
+    /// The pools with a usable endpoint. `cluster` finds the cluster of a pool.
     #[inline]
     pub fn available<'c>(
         &self,
@@ -32,7 +32,7 @@ impl Federation {
         })
     }
 
-    /// The pools that may panic while these are available: the only one, or those of the first tier where there is none.
+    /// The pools that may use panic mode: the only available pool, or all pools of the first tier if none is available.
     pub fn last_resorts(&self, available: PoolSet) -> impl Iterator<Item = ClusterId> {
         let all = PoolSet::of(&self.pools, |_| true);
         let last = match available.len() {
@@ -48,9 +48,9 @@ impl Federation {
             .map(|(_, pool)| pool.cluster)
     }
 
-    /// Picks a pool and an endpoint of it. A pool whose last endpoint has just gone is passed over; where none has any,
-    /// those of the first tier are used if they panic. `generation` is that of the snapshot in which `cluster` finds pools:
-    /// the available pools are determined once for each, and again when they change.
+    /// Picks a pool and an endpoint in it. Skips a pool that has just lost its last endpoint; if no pool is available,
+    /// uses the panic mode of the first tier. `generation` is that of the snapshot in which `cluster` finds pools: the
+    /// available pools are determined once for each snapshot, and again when they change.
     #[inline]
     pub fn choose<'c>(
         &self,
@@ -72,7 +72,7 @@ impl Federation {
         choice.or_else(|| self.instead_of(chosen.at, cluster, ask, rng))
     }
 
-    /// An endpoint of another pool than the one that has just lost its last.
+    /// Picks an endpoint of another pool, after this one has just lost its last.
     #[cold]
     fn instead_of<'c>(
         &self,
@@ -87,7 +87,8 @@ impl Federation {
             .or_else(|| self.in_panic(cluster, ask, rng))
     }
 
-    /// The endpoint that its client stays with, or one as [`Federation::choose`] finds it, with which it then stays.
+    /// Returns the endpoint of the client's affinity entry; otherwise picks one like [`Federation::choose`] and stores
+    /// it.
     pub fn choose_for<'c>(
         &self,
         stay: &Stay<'_>,
@@ -103,7 +104,7 @@ impl Federation {
         })
     }
 
-    /// The endpoint with this number, if it may be used and is of no later tier than the one in use.
+    /// Returns the endpoint with this number if it is usable and its tier is not later than the tier in use.
     pub fn standing<'c>(
         &self,
         number: EndpointNumber,
@@ -124,7 +125,7 @@ impl Federation {
         })
     }
 
-    /// The pool and the endpoint that a hash leads to; changes nothing.
+    /// Returns the pool and the endpoint for a hash, without changing any state.
     pub fn led_to<'c>(
         &self,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
@@ -147,8 +148,8 @@ impl Federation {
         self.endpoint_of(cluster, chosen, ask, rng)
     }
 
-    /// Picks an endpoint of these pools while the tables of others are behind what has just happened. Shares are left as
-    /// they are: the tables will be right in a moment.
+    /// Picks an endpoint of these pools while the tables of other pools lag behind their health. Leaves the shares
+    /// unchanged, since the tables follow in a moment.
     #[cold]
     fn beside<'c>(
         &self,
@@ -175,7 +176,7 @@ impl Federation {
         None
     }
 
-    /// Picks an endpoint by chance among `candidates`, those of the first of their tiers.
+    /// Picks a random endpoint of the pools among `candidates` that are in the earliest tier.
     pub fn choose_among<'c>(
         &self,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
@@ -188,7 +189,7 @@ impl Federation {
         self.endpoint_of(cluster, chosen, ask, rng)
     }
 
-    /// Picks a pool of a later tier than this one, and an endpoint of it, for a request that this one has failed.
+    /// Picks a pool of a later tier and an endpoint in it, for a failover replay.
     pub fn choose_after<'c>(
         &self,
         tier: u8,
@@ -204,7 +205,7 @@ impl Federation {
         })
     }
 
-    /// The available pools of tiers after this one.
+    /// The available pools of later tiers than this one.
     pub fn available_after<'c>(
         &self,
         tier: u8,
@@ -237,7 +238,7 @@ impl Federation {
         })
     }
 
-    /// Where no pool has an endpoint that may be used: those of the first tier, if they panic.
+    /// Picks an endpoint of the first tier in panic mode, when no pool has a usable endpoint.
     #[cold]
     fn in_panic<'c>(
         &self,

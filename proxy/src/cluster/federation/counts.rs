@@ -1,4 +1,4 @@
-//! Where it is counted what becomes of the requests of a federation: handles by pool, made when it is compiled.
+//! Metric handles for the requests of a federation, by pool, made when it is compiled.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::telemetry::{
     StatsRegistry, WorkerId,
 };
 
-/// The handles.
+/// Metric handles of one federation.
 #[derive(Debug)]
 pub(super) struct Counts {
     /// By pool.
     tries: Box<[Arc<MemberTally>]>,
-    /// By pool that failed a request, then by pool that it went to; none for those of the same or an earlier tier. Empty
-    /// where there is one tier.
+    /// By the pool that failed a request, then by the pool of the replay; `None` for pools of the same or an earlier
+    /// tier. Empty if there is only one tier.
     replays: Box<[Option<Arc<ReplayTally>>]>,
     shifts: Arc<ShiftTally>,
 }

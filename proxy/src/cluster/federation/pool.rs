@@ -9,11 +9,11 @@ use crate::registry::ClusterId;
 pub struct Pool {
     /// Key of the member: `region/zone/group/cluster`.
     pub member: Arc<str>,
-    /// The cluster that has them.
+    /// The cluster with its endpoints.
     pub cluster: ClusterId,
-    /// When its turn comes: 0 first.
+    /// Tier of the member, 0 first.
     pub tier: u8,
-    /// Its part of the sum over the available pools of its tier; never 0.
+    /// Weight among the available pools of its tier; never 0.
     pub weight: u32,
 }
 

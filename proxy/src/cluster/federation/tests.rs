@@ -24,7 +24,7 @@ fn set(of: &[usize]) -> PoolSet {
     of.iter().fold(PoolSet::default(), |all, at| all.with(*at))
 }
 
-/// Picks of each pool in `picks` turns.
+/// Number of picks of each pool in `picks` turns.
 fn counts(federation: &Federation, available: PoolSet, picks: usize) -> Vec<usize> {
     let mut counts = vec![0; federation.pools().len()];
     for _ in 0..picks {
@@ -125,11 +125,11 @@ fn tier_shift_is_reported_once_and_not_for_the_initial_tier() {
     let shifted = |available| federation.pick(available, None).unwrap().shifted_from;
     let told = [all, backup, backup, all, all].map(shifted);
     assert_eq!(told, [None, Some(0), None, Some(1), None]);
-    // the same policy goes on
+    // the same policy continues the rotation
     let same = Federation::build(pools(&[(0, 1), (1, 2)]), Replay::Safe, Arc::default());
     let same = same.after_change(&federation);
     assert_eq!(same.pick(backup, None).unwrap().shifted_from, Some(0));
-    // another one starts again
+    // another policy restarts the rotation
     let other = Federation::build(pools(&[(0, 1), (0, 2)]), Replay::Safe, Arc::default());
     let other = other.after_change(&same);
     assert_eq!(other.pick(all, None).unwrap().shifted_from, None);

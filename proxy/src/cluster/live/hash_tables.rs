@@ -1,8 +1,8 @@
 //! Hash tables of a cluster, built when the cluster gets its first request.
 //!
-//! A table takes 10 to 75 KiB, and most services of a large mesh get no request from one proxy. The first pick builds the
-//! table instead of computing its answer directly: only the filled table of Maglev tells which endpoint has a slot, and a
-//! pick from a ring without a table hashes as many names as building it. Either takes at most a few milliseconds, once:
+//! A table takes 10 to 75 KiB, and in a large mesh most services get no request from one proxy. The first pick builds
+//! the table rather than computing its result directly: only a complete Maglev table shows the endpoint of a slot, and
+//! a pick from a ring without a table hashes as many names as building it. Both take at most a few milliseconds, once:
 //! when the cluster changes later, `compile` builds its new table at once. Larger tables are always built by `compile`.
 
 use std::sync::OnceLock;
@@ -14,15 +14,16 @@ use crate::cluster::Endpoint;
 use crate::cluster::locality::Group;
 use crate::cluster::parts::Parts;
 
-/// Most entries of a table that a request may build, which takes 1 to 4 ms. The default size of a Maglev table.
+/// Maximum number of entries of a table that a request may build, in 1 to 4 ms. The default size of a Maglev table.
 const LAZY_ENTRIES_MAX: u64 = 65_537;
 
-/// The table of one priority.
+/// Hash table of one priority, built on first use.
 #[derive(Debug, Default)]
 pub struct LazyTable(OnceLock<HashTable>);
 
 impl LazyTable {
-    /// The table of a priority, built at once if an earlier version of the cluster had one, or if it is large.
+    /// Creates the table of a priority; builds it at once if an earlier version of the cluster had one, or if it is
+    /// large.
     pub(super) fn of(parts: &Parts, priority: usize) -> Self {
         let lazy = Self::default();
         if parts.state.hash_tables_used.load(Ordering::Relaxed) || is_large(parts, priority) {
@@ -31,7 +32,7 @@ impl LazyTable {
         lazy
     }
 
-    /// The table, built now if this is the first pick; `None` if the priority has no endpoints.
+    /// The table, built by the first pick; `None` if the priority has no endpoints.
     #[inline]
     pub(super) fn get(&self, parts: &Parts, priority: usize) -> Option<&HashTable> {
         match self.0.get() {
@@ -46,15 +47,16 @@ impl LazyTable {
         self.build(parts, priority)
     }
 
-    /// Does not wait for another worker that builds the same table: the tables are equal, and the first one is kept.
+    /// Builds the table without waiting for another worker that does the same: the tables are equal, and the first one
+    /// is kept.
     fn build(&self, parts: &Parts, priority: usize) -> Option<&HashTable> {
         let built = table(parts, priority)?;
         drop(self.0.set(built));
         self.0.get()
     }
 
-    /// Share of the keys that each endpoint has, all of them usable. A missing table is not kept: pages of the admin
-    /// server ask for all clusters.
+    /// Share of the keys of each endpoint, while all are usable. Does not keep a table that it has to build: admin
+    /// pages read the shares of all clusters.
     pub(super) fn shares(&self, parts: &Parts, priority: usize) -> Vec<(EndpointIdx, f64)> {
         let built = match self.0.get() {
             Some(_) => None,
@@ -100,8 +102,8 @@ fn algorithm(parts: &Parts, priority: usize) -> Option<(HashAlgorithm, &[Group])
     }
 }
 
-/// The endpoints of one priority in the order of the groups, with their weights; weights of groups count where there
-/// are several.
+/// The endpoints of one priority in the order of the groups, with their weights; if there are several groups, the
+/// weight of a group is divided among its endpoints.
 fn weights<'a>(
     groups: &'a [Group],
     endpoints: &'a [Endpoint],

@@ -1,4 +1,4 @@
-//! Picks for attempts after the first, which keep clear of what was tried without leaving what has load.
+//! Picks for retries, which avoid tried endpoints but stay within priorities that have load.
 
 use rand::seq::IteratorRandom;
 use rand::{Rng, RngExt};
@@ -8,21 +8,21 @@ use crate::balance::EndpointIdx;
 use crate::cluster::parts::Parts;
 use crate::cluster::priorities::{Shares, shares_without};
 
-/// How often another endpoint is drawn to avoid endpoints that were already tried, before all that may be picked are looked through.
+/// Maximum number of further draws to avoid tried endpoints; after them, all endpoints that may be picked are searched.
 const REDRAWS_MAX: u32 = 5;
 
-/// What an attempt keeps clear of.
+/// Endpoints and priorities that a retry avoids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Avoid<'a> {
-    /// Endpoints, as long as others may be picked.
+    /// Endpoints to avoid as long as others may be picked.
     pub endpoints: &'a [EndpointIdx],
-    /// Priorities; see [`crate::cluster::Cluster::left_out`].
+    /// Priorities to avoid; see [`crate::cluster::Cluster::left_out`].
     pub priorities: &'a [u32],
 }
 
 impl Live {
-    /// Picks an endpoint as [`Live::pick`] does, but none to avoid while others may be picked; `None` when there is none that
-    /// may be used.
+    /// Picks an endpoint like [`Live::pick`], and avoids those of `avoid` while others may be picked; `None` if no
+    /// endpoint is usable.
     #[cold]
     pub fn pick_other(
         &self,
@@ -43,7 +43,7 @@ impl Live {
             let ask = Ask { attempt, ..ask };
             let picked = level.and_then(|level| level.pick(parts, ask, rng));
             let picked = picked.or_else(|| any(parts, rng))?;
-            // where there is no other, further draws would only take turns from other requests
+            // without an alternative, further draws would only take turns away from other requests
             let is_last = || {
                 let mut usable = tables.loaded(&shares).flat_map(|level| level.usable(parts));
                 attempt == 0 && usable.all(|endpoint| is_tried(&endpoint))
@@ -53,7 +53,7 @@ impl Live {
             }
             last = Some((level, picked));
         }
-        // chance, or a hash, may lead to the same ones every time
+        // chance or a hash may lead to the same endpoints every time
         let (level, picked) = last?;
         let levels = level.into_iter().chain(tables.loaded(&shares));
         let mut others = levels.filter_map(|level| {
@@ -63,7 +63,7 @@ impl Live {
         others.next().or(Some(picked))
     }
 
-    /// Whether an endpoint other than these may be picked, without panic.
+    /// Whether an endpoint outside of `than` is usable without panic mode.
     pub fn has_other(&self, parts: &Parts, than: &[EndpointIdx]) -> bool {
         let tables = self.for_last(false);
         let mut usable = tables
@@ -145,7 +145,7 @@ mod tests {
         Cluster::build(parts, Moment(1))
     }
 
-    /// Which endpoints are picked after these were tried.
+    /// The endpoints that are picked after these were tried.
     fn picked(cluster: &Cluster, tried: &[u32], widens: bool) -> Vec<u32> {
         let mut rng = SmallRng::seed_from_u64(7);
         let tried: Vec<EndpointIdx> = tried.iter().copied().map(EndpointIdx).collect();

@@ -1,4 +1,4 @@
-//! Picks as health changes, by clusters that were compiled by hand.
+//! Tests of picks as health changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn nearest_first() -> Spread {
     }
 }
 
-/// How often each endpoint is picked; the last number is for none.
+/// Number of picks of each endpoint; the last number counts picks without an endpoint.
 fn picks(cluster: &Cluster, count: usize) -> Vec<usize> {
     let mut rng = SmallRng::seed_from_u64(11);
     let mut picks = vec![0; cluster.endpoints().len() + 1];
@@ -205,7 +205,7 @@ fn by_hash(algorithm: HashAlgorithm, endpoints: usize) -> Cluster {
     cluster(balance, &vec![""; endpoints])
 }
 
-/// The endpoint of each of many keys.
+/// The endpoint of each of 20,000 keys.
 fn of_keys(cluster: &Cluster) -> Vec<u32> {
     let mut rng = SmallRng::seed_from_u64(1);
     (0..20_000_u64)
@@ -326,7 +326,7 @@ fn zones_share_by_available_endpoints() {
     }
 }
 
-/// A cluster that is checked, with these endpoints.
+/// A cluster with health checks and this number of endpoints.
 fn checked_cluster(endpoints: usize) -> Cluster {
     let mut cluster = cluster(balance(Simple::RoundRobin), &vec![""; endpoints]);
     cluster.parts.check = Some(Arc::new(HealthCheck {

@@ -11,13 +11,13 @@ use hyper::body::Frame;
 
 use crate::error::BoxError;
 
-/// Most bytes of a body that wait for their mirror.
+/// Maximum number of bytes of one body that are queued for its mirror.
 pub const MIRROR_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most bytes of bodies that wait for their mirrors, per worker.
+/// Maximum number of bytes of all bodies that are queued for mirrors, per worker.
 pub const MIRRORS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What the mirrors of one worker use of its limits.
+/// Usage of the mirror limits of one worker.
 #[derive(Debug, Default)]
 pub struct Mirroring {
     /// Copies in flight.
@@ -25,10 +25,10 @@ pub struct Mirroring {
     bytes: Cell<usize>,
 }
 
-/// Why the body of a copy breaks off.
+/// The reason why the body of a copy is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The body of the request broke off.
+    /// The body of the original request is incomplete.
     Original,
     /// The mirror reads more slowly than the client sends, so that the queue is full.
     TooSlow,
@@ -43,7 +43,7 @@ impl Broken {
     }
 }
 
-/// The queue of a copy: bytes of the request's body that its mirror has not taken yet.
+/// The queue of a copy: bytes of the request's body that its mirror has not read yet.
 #[derive(Debug)]
 pub struct Feed {
     state: RefCell<FeedState>,
@@ -55,19 +55,19 @@ struct FeedState {
     pieces: VecDeque<Bytes>,
     bytes: usize,
     trailers: Option<HeaderMap>,
-    /// Whether nothing more comes.
+    /// Whether the body is complete.
     ended: bool,
     broken: Option<Broken>,
-    /// Whether the mirror takes nothing more.
+    /// Whether the reader was dropped.
     gone: bool,
-    /// The reader of the copy.
+    /// Waker of the copy's reader.
     waker: Option<Waker>,
-    /// The task of the copy.
+    /// Waker of the copy's task.
     task: Option<Waker>,
 }
 
 impl Feed {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(mirroring: &Rc<Mirroring>) -> Rc<Self> {
         Rc::new(Self {
             state: RefCell::default(),
@@ -75,7 +75,7 @@ impl Feed {
         })
     }
 
-    /// Queues a piece, or gives the copy up if there is no room.
+    /// Queues a piece of the body, or gives the copy up if there is no room.
     pub fn push(&self, data: &Bytes) {
         let state = &mut *self.state.borrow_mut();
         if state.gone || state.broken.is_some() {
@@ -93,7 +93,7 @@ impl Feed {
         state.wake();
     }
 
-    /// Nothing more comes.
+    /// Marks the body as complete.
     pub fn finish(&self, trailers: Option<&HeaderMap>) {
         let state = &mut *self.state.borrow_mut();
         state.ended = true;
@@ -101,7 +101,7 @@ impl Feed {
         state.wake();
     }
 
-    /// The request's body breaks off, unless it has ended.
+    /// Gives the copy up because the request's body is incomplete, unless it has ended.
     pub fn break_off(&self) {
         let state = &mut *self.state.borrow_mut();
         if !state.ended && state.broken.is_none() {
@@ -111,7 +111,8 @@ impl Feed {
         }
     }
 
-    /// Why the copy is given up, if it is; wakes its task otherwise, which may be waiting for its socket by then.
+    /// Returns the reason if the copy was given up. Otherwise registers its task to be woken, which may be waiting for
+    /// its socket then.
     pub fn poll_broken(&self, cx: &Context<'_>) -> Option<Broken> {
         let state = &mut *self.state.borrow_mut();
         if state.broken.is_none() {
@@ -148,16 +149,16 @@ impl Drop for Feed {
 pub struct CopyBody(Rc<Feed>);
 
 impl CopyBody {
-    /// The body that comes through this queue.
+    /// Creates the body that reads from this queue.
     pub fn of(feed: &Rc<Feed>) -> Self {
         Self(Rc::clone(feed))
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     ///
     /// # Errors
     ///
-    /// When the copy is given up.
+    /// If the copy was given up.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -180,7 +181,7 @@ impl CopyBody {
         Poll::Pending
     }
 
-    /// Whether nothing more comes.
+    /// Whether the body is at its end.
     pub fn is_end_stream(&self) -> bool {
         let state = self.0.state.borrow();
         let empty = state.pieces.is_empty() && state.trailers.is_none();

@@ -1,4 +1,4 @@
-//! How far the body of a request has come in.
+//! Progress of reading a request's body.
 
 use std::cell::{Cell, RefCell};
 use std::task::{Context, Poll, Waker};
@@ -8,32 +8,32 @@ use tokio::time::Instant;
 
 use crate::exchange::message::grpc_messages::Messages;
 
-/// How far the downstream peer's request has come in.
+/// Progress of reading a downstream request.
 #[derive(Debug, Default)]
 pub struct Progress {
     bytes: Cell<u64>,
-    /// Counts messages, for gRPC.
+    /// Counter of gRPC messages, if enabled.
     messages: Cell<Option<Messages>>,
     complete: Cell<bool>,
-    /// When the body's last byte was read; none for a request without a body.
+    /// Time when the body's last byte was read; `None` for a request without a body.
     ended: Cell<Option<Instant>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Progress {
-    /// Body bytes read so far.
+    /// Number of body bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
-    /// Counts gRPC messages from now on.
+    /// Enables counting of gRPC messages.
     pub fn count_messages(&self) {
         if self.messages.get().is_none() {
             self.messages.set(Some(Messages::default()));
         }
     }
 
-    /// gRPC messages read so far, if they are counted.
+    /// Number of gRPC messages read so far; 0 if not counted.
     pub fn messages(&self) -> u64 {
         self.messages.get().map_or(0, |messages| messages.count())
     }
@@ -46,14 +46,14 @@ impl Progress {
         }
     }
 
-    /// When the request was read to its end, if it has been; `head` is when its head was.
+    /// Time when the request was read completely, if it was; `head` is the time of its head.
     pub fn ended(&self, head: Instant) -> Option<Instant> {
         self.complete
             .get()
             .then(|| self.ended.get().unwrap_or(head))
     }
 
-    /// Ready once the request has been read to its end.
+    /// Ready once the request was read completely.
     pub fn poll_complete(&self, cx: &Context<'_>) -> Poll<()> {
         if self.complete.get() {
             return Poll::Ready(());

@@ -1,7 +1,7 @@
-//! A request's body with more than one reader: each attempt reads it from its beginning, and mirrors get copies.
+//! A request body with several readers: each attempt reads it from the start, and mirrors get copies.
 //!
-//! The body streams: data from the client goes to the current attempt at once, and is buffered as well. Past a limit
-//! the buffer is dropped, and the request is not retried once it has been read that far.
+//! The body streams: data from the client goes to the current attempt at once, and is buffered as well. Beyond a limit
+//! the buffer is dropped, and a request whose body was read that far is not retried.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,23 +19,23 @@ use crate::exchange::body::feed::Feed;
 use crate::exchange::body::progress::Progress;
 use crate::exchange::downstream::body::DownstreamBody;
 
-/// What a piece of a body costs apart from its bytes.
+/// Memory overhead of a piece of a body.
 const PIECE_BYTES: usize = 64;
 
-/// A smaller piece is copied, so that it does not hold the whole buffer that it was read into.
+/// Size below which a piece is copied, so that it does not keep the whole buffer that it was read into.
 const COPIED_BELOW: usize = 4096;
 
-/// How much of request bodies one worker may keep for further attempts.
+/// Memory limit of one worker for request bodies that may be sent again.
 #[derive(Debug)]
 pub struct ReplayBudget {
     used: Cell<usize>,
     max: usize,
-    /// Most that is kept of one body.
+    /// Maximum number of bytes for one body.
     body_max: usize,
 }
 
 impl ReplayBudget {
-    /// Room for `max` bytes, of which one body takes no more than `body_max`.
+    /// Creates a budget of `max` bytes, of which one body takes at most `body_max`.
     pub fn new(max: usize, body_max: usize) -> Rc<Self> {
         Rc::new(Self {
             used: Cell::new(0),
@@ -58,43 +58,43 @@ impl ReplayBudget {
     }
 }
 
-/// Why a reader gets nothing more: a later attempt reads the body now.
+/// Error of a reader that was replaced by that of a later attempt.
 const RETIRED: &str = "the request goes another way";
 
-/// A body, and what is kept of it.
+/// A body and its buffer.
 #[derive(Debug)]
 pub struct Source {
     state: RefCell<State>,
     progress: Rc<Progress>,
-    /// Length of all of it, if it is known.
+    /// Length of the whole body, if known.
     length: Option<u64>,
 }
 
 #[derive(Debug)]
 struct State {
     incoming: DownstreamBody,
-    /// Where what is kept is charged; none once nothing is kept any more.
+    /// Budget that is charged for the buffer; `None` without a buffer.
     memory: Option<Rc<ReplayBudget>>,
     body_max: usize,
     charged: usize,
-    /// Chunks in order: all of them while they are buffered, else the ones not read yet.
+    /// Pieces in order: all of them while the body is buffered, else those not read yet.
     kept: VecDeque<Bytes>,
-    /// How many of the kept pieces the reader has had.
+    /// Number of buffered pieces that the reader has read.
     next: usize,
     trailers: Option<HeaderMap>,
-    /// Whether the reader has had the trailers.
+    /// Whether the reader has read the trailers.
     told_trailers: bool,
     ended: bool,
-    /// Whether all that was read is kept.
+    /// Whether everything that was read is buffered.
     whole: bool,
-    /// The reader whose turn it is.
+    /// Number of the current reader.
     turn: u32,
     waker: Option<Waker>,
     copies: SmallVec<[Rc<Feed>; 1]>,
 }
 
 impl Source {
-    /// A body that is kept as far as `memory` goes, if it is to be kept, and copied to these mirrors.
+    /// Creates a body that is buffered within `memory`, if given, and copied to mirrors.
     pub fn new(
         incoming: DownstreamBody,
         progress: &Rc<Progress>,
@@ -109,7 +109,7 @@ impl Source {
                 incoming,
                 whole: memory.is_some(),
                 memory,
-                // of what will not fit nothing is kept: until its first byte was read it can be sent again all the same
+                // a body that will not fit is not buffered; until its first byte is read, it can still be sent again
                 body_max: if too_long { 0 } else { body_max },
                 charged: 0,
                 kept: VecDeque::new(),
@@ -126,8 +126,8 @@ impl Source {
         })
     }
 
-    /// The body from its beginning, for a further attempt; the earlier reader gets nothing more. None if its beginning is
-    /// gone.
+    /// Returns a reader from the start of the body, for the next attempt; the earlier reader gets an error. `None` if
+    /// the start is no longer buffered.
     pub fn reader(self: &Rc<Self>) -> Option<Reader> {
         let mut state = self.state.borrow_mut();
         if !state.whole && state.turn > 0 {
@@ -146,12 +146,12 @@ impl Source {
         })
     }
 
-    /// Whether it can be read from its beginning.
+    /// Whether the body can be read from the start.
     pub fn is_whole(&self) -> bool {
         self.state.borrow().whole
     }
 
-    /// Whether all of it is no longer than `most`, as far as it is known.
+    /// Whether the whole body is known to have at most `most` bytes.
     pub fn is_within(&self, most: usize) -> bool {
         let state = self.state.borrow();
         match self.length {
@@ -160,7 +160,7 @@ impl Source {
         }
     }
 
-    /// No further attempt follows: stops buffering, and frees what the reader has had.
+    /// Stops buffering, because no attempt follows, and frees what the reader has read.
     pub fn release(&self) {
         self.state.borrow_mut().release();
     }
@@ -177,7 +177,7 @@ impl State {
         self.next = 0;
     }
 
-    /// Keeps a piece that the reader gets as well.
+    /// Buffers a piece that the reader gets as well.
     fn keep(&mut self, data: &Bytes) {
         let Some(memory) = &self.memory else {
             return;
@@ -197,7 +197,7 @@ impl State {
         self.next += 1;
     }
 
-    /// What was kept and the reader has not had.
+    /// The next buffered piece that the reader has not read.
     fn take_kept(&mut self) -> Option<Bytes> {
         if self.memory.is_none() {
             return self.kept.pop_front();
@@ -236,7 +236,7 @@ impl Drop for State {
     }
 }
 
-/// One attempt's view of the body.
+/// One attempt's reader of the body.
 #[derive(Debug)]
 pub struct Reader {
     source: Rc<Source>,
@@ -250,11 +250,11 @@ impl Reader {
         &self.source
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     ///
     /// # Errors
     ///
-    /// When the client's body breaks off, or another reader has its turn.
+    /// If the client's body is incomplete, or a later attempt reads it.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -308,13 +308,13 @@ impl Reader {
         Poll::Ready(Some(Ok(frame)))
     }
 
-    /// Whether nothing more comes.
+    /// Whether the body is at its end.
     pub fn is_end_stream(&self) -> bool {
         let state = self.source.state.borrow();
         state.turn == self.turn && state.is_end()
     }
 
-    /// How many bytes are still to come, if that is known.
+    /// Number of remaining bytes, if known.
     pub fn left(&self) -> Option<u64> {
         Some(self.source.length?.saturating_sub(self.read))
     }

@@ -1,4 +1,4 @@
-//! The body of a request on its way upstream: counted, never gathered, with back pressure from the endpoint.
+//! The body of an upstream request: streamed with back pressure from the endpoint, and counted.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,35 +14,35 @@ use super::replay::{Reader, ReplayBudget, Source};
 use crate::error::BoxError;
 use crate::exchange::downstream::body::DownstreamBody;
 
-/// What else is done with the body of a request than to send it.
+/// Additional uses of a request's body.
 #[derive(Default)]
 pub struct Extras {
-    /// Where it is kept, for a request that may be tried again.
+    /// Memory for buffering, if the request may be sent again.
     pub memory: Option<Rc<ReplayBudget>>,
-    /// Mirrors that get copies.
+    /// Queues of mirrors that get copies.
     pub copies: SmallVec<[Rc<Feed>; 1]>,
 }
 
-/// The body of a request on its way upstream.
+/// The body of an upstream request.
 #[derive(Debug)]
 pub enum UpstreamBody {
-    /// No bytes; the request can be sent again as it is.
+    /// No bytes; can be sent again as it is.
     Empty,
-    /// Streamed from downstream as the upstream takes it.
+    /// Streamed from downstream as fast as the upstream takes it.
     Stream {
         /// The downstream side.
         incoming: DownstreamBody,
-        /// Notified of every frame.
+        /// Progress, updated with every frame.
         progress: Rc<Progress>,
     },
-    /// As a stream, and buffered for retries, or copied for a mirror.
+    /// Streamed, and buffered for retries or copied for a mirror.
     Shared(Reader),
     /// A mirror's copy.
     Copy(CopyBody),
 }
 
 impl UpstreamBody {
-    /// The body of a downstream request, and how to follow it.
+    /// Creates the upstream body of a downstream request; also returns its progress.
     pub fn new(incoming: DownstreamBody, extras: Extras) -> (Self, Rc<Progress>) {
         let progress = Rc::new(Progress::default());
         if incoming.is_end_stream() {
@@ -64,7 +64,7 @@ impl UpstreamBody {
         )
     }
 
-    /// The body that it is one reader of, if it can have others.
+    /// The shared body, if it may have more readers.
     pub fn source(&self) -> Option<Rc<Source>> {
         match self {
             UpstreamBody::Shared(reader) => Some(Rc::clone(reader.source())),

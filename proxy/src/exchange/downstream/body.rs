@@ -1,8 +1,8 @@
-//! The body of a request as it comes from downstream, whichever protocol carries it.
+//! The body of a downstream request, in any protocol.
 //!
-//! It comes through a [`Lane`]: the codec puts received bytes in, and the exchange takes them out. Bytes taken of a stream of
-//! HTTP/2 are given back to the peer as window. Its lane can carry bytes the other way as well, once it is a tunnel; a
-//! connection of HTTP/1 is handed over as a whole. What a lane holds is bounded by the stream's window or by
+//! Bytes pass through a [`Lane`]: the codec stores received bytes, and the exchange takes them. Bytes taken from an
+//! HTTP/2 stream are returned to the peer as window. A lane can carry a tunnel's bytes in the other direction as well;
+//! an HTTP/1 connection is handed over as a whole. A lane is bounded by the stream's window or by
 //! [`INBOUND_BYTES_MAX`], and by [`OUTBOUND_BYTES_MAX`].
 
 mod switched;
@@ -28,10 +28,10 @@ use crate::http2::Reason;
 
 pub use self::switched::{Switched, Tunnel};
 
-/// Bytes of a tunnel that wait to be sent to the peer.
+/// Maximum number of bytes of a tunnel that wait to be sent to the peer.
 pub const OUTBOUND_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of a body of HTTP/1 that wait to be taken; no more is read until they are.
+/// Number of bytes of an HTTP/1 body that may wait to be taken; no more is read until they are.
 pub const INBOUND_BYTES_MAX: usize = 16 * 1024;
 
 /// The body of a downstream request.
@@ -39,34 +39,34 @@ pub const INBOUND_BYTES_MAX: usize = 16 * 1024;
 pub enum DownstreamBody {
     /// No bytes.
     Empty,
-    /// As the codec reads it.
+    /// A body that the codec is reading.
     Stream(Inlet),
 }
 
-/// A connection that carries another protocol than HTTP from here on.
+/// A connection that has switched from HTTP to another protocol.
 pub trait Duplex: AsyncRead + AsyncWrite + fmt::Debug {}
 
 impl<T: AsyncRead + AsyncWrite + fmt::Debug> Duplex for T {}
 
-/// A connection that was handed over.
+/// A connection that was handed over by the codec.
 #[derive(Debug)]
 pub struct HandedOver {
-    /// The bytes of both directions.
+    /// Byte stream in both directions.
     pub connection: Pin<Box<dyn Duplex>>,
-    /// Its end by a cause that reading and writing need not show: a half-closed tunnel does neither.
+    /// Future that ends the tunnel for reasons that reads and writes may not show: a half-closed tunnel does neither.
     pub cut_off: CutOff,
 }
 
-/// Waits until a connection has to end, and returns why.
+/// Future that completes with the reason when a connection must be closed.
 pub struct CutOff(Pin<Box<dyn Future<Output = io::Error>>>);
 
 impl CutOff {
-    /// An end of which `cause` tells.
+    /// Completes when `cause` does.
     pub fn by(cause: impl Future<Output = io::Error> + 'static) -> Self {
         Self(Box::pin(cause))
     }
 
-    /// No end other than the ends that reading and writing show.
+    /// Never completes.
     pub fn never() -> Self {
         Self::by(pending())
     }
@@ -86,7 +86,7 @@ impl fmt::Debug for CutOff {
     }
 }
 
-/// Why a body broke off.
+/// Error: the body is incomplete.
 #[derive(Debug)]
 pub struct Broken(BoxError);
 
@@ -117,7 +117,7 @@ impl Body for DownstreamBody {
         let Some(Ok(mut frame)) = frame else {
             return Poll::Ready(frame);
         };
-        // nothing comes after trailers
+        // no frame follows the trailers
         let is_left = frame.trailers_mut().is_none_or(trailers::sanitize);
         Poll::Ready(is_left.then_some(Ok(frame)))
     }
@@ -137,14 +137,14 @@ impl Body for DownstreamBody {
     }
 }
 
-/// Base64 of gRPC-Web that becomes the bytes of gRPC on its way.
+/// Base64 of gRPC-Web that is decoded to gRPC on the way.
 #[derive(Debug)]
 struct Base64Body {
     decoder: Decoder,
     fault: Base64Fault,
 }
 
-/// Why a body in base64 could not be decoded, in Envoy's words. Set before the body breaks off.
+/// The reason why base64 could not be decoded, in Envoy's words. Set before the body fails.
 pub type Base64Fault = Rc<Cell<Option<&'static str>>>;
 
 impl Base64Body {
@@ -160,8 +160,8 @@ impl Base64Body {
 }
 
 impl DownstreamBody {
-    /// Makes it the body of a request of gRPC, whose length is not declared; decodes base64 if there is a place for the
-    /// fault of that.
+    /// Turns this into the body of a gRPC request, whose length is not declared. Decodes base64 if `base64` is given,
+    /// and stores a failure there.
     pub fn translate(&mut self, base64: Option<Base64Fault>) {
         if let DownstreamBody::Stream(inlet) = self {
             let mut state = inlet.0.state.borrow_mut();
@@ -176,63 +176,63 @@ impl DownstreamBody {
     }
 }
 
-/// One stream's bytes between the codec and the exchange.
+/// Buffer of one stream between the codec and the exchange.
 #[derive(Debug)]
 pub struct Lane {
     state: RefCell<State>,
-    /// Makes the codec look at the stream.
+    /// Wakes the codec for this stream.
     codec: Waker,
-    /// Whether the codec looks at it anyway.
+    /// Whether the codec is looking at the stream already.
     watched: Cell<bool>,
-    /// Whether another protocol gets the whole connection.
+    /// Whether the whole connection can be handed over.
     hands_over: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Came in and was not taken.
+    /// Received bytes that were not taken yet.
     inbound: BytesMut,
-    /// Bytes that are still to be taken, if the request said how many.
+    /// Number of bytes still to be taken, if the length is declared.
     left: Option<u64>,
     ended: bool,
-    /// Whether its reader has yet to ask: a body in chunks is one even if its end came with its beginning, so that the
-    /// endpoint gets one, too.
+    /// Whether the body was not read yet. A chunked body is never reported as empty before its first read, so that the
+    /// endpoint gets a chunked body too.
     unread: bool,
     trailers: Option<HeaderMap>,
     base64: Option<Box<Base64Body>>,
     fault: Option<Reason>,
     reader: Option<Waker>,
-    /// The reader is gone.
+    /// Whether the reader was dropped.
     abandoned: bool,
-    /// Taken, and not yet given back to the peer.
+    /// Number of bytes that were taken and not yet returned to the peer.
     released: u32,
-    /// The peer waits for `100 Continue`.
+    /// Whether the peer waits for `100 Continue`.
     expects: bool,
-    /// Whether it is.
+    /// Whether `100 Continue` must be sent.
     wanted: bool,
     outbound: BytesMut,
     outbound_ended: bool,
-    /// Whether the stream is over before both directions have ended.
+    /// Whether the stream ended before both directions were complete.
     is_cut_off: bool,
     writer: Option<Waker>,
-    /// The whole connection, for another protocol.
+    /// Receiver of the whole connection, for another protocol.
     connection: Option<oneshot::Receiver<HandedOver>>,
 }
 
-/// What a tunnel has for the peer.
+/// Output of a tunnel to the peer.
 #[derive(Debug)]
 pub enum Outbound {
     /// Bytes.
     Data(Bytes),
-    /// Nothing more.
+    /// Regular end.
     End,
-    /// Nothing more, and not as it should have ended.
+    /// Premature end.
     Broken,
 }
 
 impl Lane {
-    /// A lane of a stream that `codec` wakes. `left` is the length of the body; `expects` is whether the peer waits for
-    /// `100 Continue`.
+    /// Creates a lane for a stream that `codec` wakes. `left` is the declared length of the body; `expects` is whether
+    /// the peer waits for `100 Continue`.
     pub fn new(codec: Waker, left: Option<u64>, expects: bool) -> Rc<Self> {
         Self::of(
             codec,
@@ -244,7 +244,7 @@ impl Lane {
         )
     }
 
-    /// A lane of a request by HTTP/1, which may ask for another protocol on the whole connection; of length 0, it has ended.
+    /// Creates a lane for an HTTP/1 request, which may take over the connection. With length 0, it has ended already.
     pub fn with_connection(
         codec: Waker,
         left: Option<u64>,
@@ -273,12 +273,12 @@ impl Lane {
         })
     }
 
-    /// The exchange's end.
+    /// The exchange's end of the lane.
     pub fn inlet(self: &Rc<Self>) -> Inlet {
         Inlet(Rc::clone(self))
     }
 
-    /// Puts bytes in; returns how many are discarded because the reader is gone.
+    /// Stores received bytes; returns how many are discarded because the reader was dropped.
     pub fn push(&self, bytes: &[u8], end: bool) -> usize {
         let mut state = self.state.borrow_mut();
         state.ended |= end;
@@ -290,7 +290,7 @@ impl Lane {
         0
     }
 
-    /// Puts bytes in without copying them, where nothing waits; discards them if the reader is gone.
+    /// Stores received bytes, without a copy if the lane is empty; discards them if the reader was dropped.
     pub fn push_owned(&self, bytes: BytesMut, end: bool) {
         let mut state = self.state.borrow_mut();
         state.ended |= end;
@@ -303,12 +303,12 @@ impl Lane {
         state.wake_reader();
     }
 
-    /// Whether more waits than should be read of a body of HTTP/1.
+    /// Whether no more of an HTTP/1 body may be read for now.
     pub fn is_full(&self) -> bool {
         self.state.borrow().inbound.len() >= INBOUND_BYTES_MAX
     }
 
-    /// Whether the peer is not expected to send, since it waits for `100 Continue`.
+    /// Whether the peer waits for `100 Continue` before it sends.
     pub fn is_expecting(&self) -> bool {
         self.state.borrow().expects
     }
@@ -321,7 +321,7 @@ impl Lane {
         state.wake_reader();
     }
 
-    /// The stream is over before its end.
+    /// Ends the stream prematurely.
     pub fn fail(&self, reason: Reason) {
         let mut state = self.state.borrow_mut();
         if !state.ended {
@@ -336,12 +336,12 @@ impl Lane {
         }
     }
 
-    /// Tells whether the codec is looking at the stream anyway, so that it need not be woken.
+    /// Sets whether the codec is looking at the stream, so that it need not be woken.
     pub fn watch(&self, watched: bool) {
         self.watched.set(watched);
     }
 
-    /// Bytes that were taken since the last call, and bytes that were discarded.
+    /// Numbers of bytes that were taken and that were discarded since the last call.
     pub fn take_released(&self) -> (u32, u32) {
         let mut state = self.state.borrow_mut();
         let released = std::mem::take(&mut state.released);
@@ -352,17 +352,17 @@ impl Lane {
         (released, u32::try_from(dropped).unwrap_or(u32::MAX))
     }
 
-    /// Whether `100 Continue` has to be sent; true once.
+    /// Returns true once if `100 Continue` must be sent.
     pub fn take_wanted(&self) -> bool {
         std::mem::take(&mut self.state.borrow_mut().wanted)
     }
 
-    /// Whether the reader is gone.
+    /// Whether the reader was dropped.
     pub fn is_abandoned(&self) -> bool {
         self.state.borrow().abandoned
     }
 
-    /// What a tunnel has for the peer, if it has anything.
+    /// Output of a tunnel to the peer, if there is any.
     pub fn take_outbound(&self) -> Option<Outbound> {
         let mut state = self.state.borrow_mut();
         if !state.outbound.is_empty() {
@@ -378,7 +378,7 @@ impl Lane {
         }
     }
 
-    /// Makes the codec look.
+    /// Wakes the codec unless it is looking already.
     fn touch(&self) {
         if !self.watched.get() {
             self.codec.wake_by_ref();
@@ -396,7 +396,7 @@ impl Lane {
                 Some(base64) => base64.decode(&data),
             };
             self.touch();
-            // the rest of a quantum of base64 is still to come
+            // only a part of a base64 quantum was received so far
             if data.as_ref().map_or(true, |data| !data.is_empty()) {
                 return Poll::Ready(Some(data.map(Frame::data)));
             }
@@ -420,7 +420,7 @@ impl Lane {
         Poll::Pending
     }
 
-    /// Waits for bytes; a peer that waits for `100 Continue` gets it now.
+    /// Waits for bytes; requests `100 Continue` for a peer that waits for it.
     fn wait(&self, state: &mut State, cx: &Context<'_>) {
         state.wait(cx);
         if state.expects {
@@ -462,7 +462,7 @@ impl State {
         }
     }
 
-    /// Base64 of which a part of a quantum is there.
+    /// Decoder with an incomplete quantum.
     fn incomplete(&self) -> Option<&Base64Body> {
         let base64 = self.base64.as_deref();
         base64.filter(|base64| !base64.decoder.is_complete())

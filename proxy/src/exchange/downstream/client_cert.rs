@@ -1,31 +1,31 @@
-//! `x-forwarded-client-cert`: what a client's certificate said, as one element of the list.
+//! `x-forwarded-client-cert`: one element of the list, made from a client's certificate.
 //!
-//! Keys `By`, `Hash`, `Cert`, `Chain`, `Subject`, `URI`, `DNS`, joined by `;`, as Envoy writes them. A gateway sets the
-//! element in place of whatever the client claimed; elements of several hops are separated by `,`.
+//! Keys `By`, `Hash`, `Cert`, `Chain`, `Subject`, `URI`, `DNS`, joined by `;`, as Envoy writes them. A gateway replaces
+//! the client's header with its own element; elements of several hops are separated by `,`.
 
 use hyper::header::HeaderValue;
 
-/// What a peer's certificate says, in the forms that the header has them.
+/// A peer's certificate in the formats of the header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerCertificate {
     /// SHA-256 of the certificate's DER, in lower-case hexadecimal.
     pub hash: String,
-    /// The certificate in PEM, percent-encoded; empty to leave it out.
+    /// PEM of the certificate, percent-encoded; empty to omit it.
     pub cert: String,
-    /// The whole chain in PEM, percent-encoded, the peer's own first; empty to leave it out.
+    /// PEM of the whole chain, the peer's certificate first, percent-encoded; empty to omit it.
     pub chain: String,
-    /// Subject, as RFC 2253 writes it.
+    /// Subject in the format of RFC 2253.
     pub subject: String,
-    /// URI names, an SPIFFE identity among them.
+    /// URI names, including a SPIFFE id.
     pub uris: Vec<String>,
     /// DNS names.
     pub dns: Vec<String>,
 }
 
-/// The element for a peer; `by` is the URI name of our own certificate.
+/// Formats the element for a peer; `by` is the URI name of the proxy's own certificate.
 ///
-/// `Subject` and `URI` are there even when the certificate has none, so that a reader sees that there was one. `None` when
-/// a name has bytes that no header may hold.
+/// Includes `Subject` and `URI` even if the certificate has none, to show that there was a certificate. `None` if a
+/// name has bytes that a header must not contain.
 pub fn element(by: Option<&str>, peer: &PeerCertificate) -> Option<HeaderValue> {
     let mut out = String::with_capacity(
         128 + peer.hash.len() + peer.cert.len() + peer.chain.len() + peer.subject.len(),
@@ -41,7 +41,7 @@ pub fn element(by: Option<&str>, peer: &PeerCertificate) -> Option<HeaderValue> 
             push_quoted(&mut out, key, pem);
         }
     }
-    // RFC 2253 has escaped its quotes already.
+    // quotes are escaped already, by RFC 2253
     begin(&mut out, "Subject");
     out.extend(["\"", &peer.subject, "\""]);
     if peer.uris.is_empty() {
@@ -56,7 +56,7 @@ pub fn element(by: Option<&str>, peer: &PeerCertificate) -> Option<HeaderValue> 
     HeaderValue::try_from(out).ok()
 }
 
-/// A pair whose value is quoted only if a reader could not tell its end otherwise.
+/// Appends a pair, and quotes its value only if its end would be ambiguous otherwise.
 fn push(out: &mut String, key: &str, value: &str) {
     if value.contains([',', ';', '=', '"']) {
         return push_quoted(out, key, value);

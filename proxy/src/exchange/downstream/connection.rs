@@ -1,4 +1,4 @@
-//! The downstream connection that a request came on, with the results of its TLS handshake.
+//! The downstream connection of a request, with the results of its TLS handshake.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::tls::Identity;
 use crate::tls::peer::PeerCertificate;
 use crate::upstream::Client;
 
-/// The HTTP version spoken with the downstream peer.
+/// HTTP version of a downstream connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DownstreamProtocol {
     /// HTTP/1.0 or HTTP/1.1.
@@ -25,91 +25,92 @@ pub enum DownstreamProtocol {
     Http2,
 }
 
-/// Marks a reply to a request that did not reach the workload of a sidecar, since that takes no connections: it ends, or has
-/// not begun. The codec tells the client to send the request on another connection, where that can be said: HTTP/2 by
-/// REFUSED_STREAM, HTTP/1 by the end of a connection that had requests before. Without the sidecar, the workload's own
-/// connections would have ended so.
+/// Marker of a reply to a request that did not reach the workload of a sidecar, because it refuses connections. The
+/// codec tells the client to send the request on another connection, where the protocol can: HTTP/2 by REFUSED_STREAM,
+/// HTTP/1 by closing a connection that had requests before. Without the sidecar, the workload's own connections would
+/// have ended so.
 #[derive(Clone, Copy, Debug)]
 pub struct Unreached;
 
-/// One downstream connection, as the exchange sees it; made by `listener` and `codec`.
+/// One downstream connection from the point of view of the exchange; created by `listener` and `codec`.
 #[derive(Debug)]
 pub struct Connection {
     /// The listener that accepted it.
     pub listener: ListenerKey,
-    /// Its two ends, the peer's and ours.
+    /// Its two ends: the peer's and the proxy's address.
     pub client: Client,
-    /// The peer's IP address as it goes into `x-forwarded-for`.
+    /// Peer IP address for `x-forwarded-for`.
     pub remote_ip: HeaderValue,
     /// The HTTP version in use.
     pub protocol: DownstreamProtocol,
-    /// Whether the peer should send new requests on another connection; set by `codec` when a drain starts. An
-    /// HTTP/1 response then carries `connection: close`.
+    /// Whether the peer should send new requests on another connection; set by `codec` when a drain starts. HTTP/1
+    /// responses then contain `connection: close`.
     pub draining: Cell<bool>,
-    /// Whether the latest response of an HTTP/1 connection is a local reply, so that nothing is read on what may still come of
-    /// the request; set by the exchange, taken by `codec`.
+    /// Whether the latest response of an HTTP/1 connection is a local reply, so that the rest of the request is not
+    /// read; set by the exchange, taken by `codec`.
     pub answered_here: Cell<bool>,
-    /// Streams of an HTTP/2 connection that carry another protocol now.
+    /// Number of HTTP/2 streams that have become tunnels.
     pub tunnels: Cell<u32>,
-    /// Interim responses that wait for the socket, or for the codec to look.
+    /// Interim responses that wait for the socket or the codec.
     pub interim: Arc<Waiting>,
-    /// Value of the `server` response header; `None` leaves the upstream's. Set by `codec`.
+    /// `server` response header; `None` to keep the upstream's. Set by `codec`.
     pub server_header: Option<HeaderValue>,
-    /// Results of the TLS handshake; `None` on a plain connection.
+    /// TLS handshake results; `None` for plain text.
     pub tls: Option<Rc<Handshake>>,
-    /// The endpoint at the address that the client dialed, of the last cluster that went there.
+    /// Endpoint at the address that the client dialed, in the cluster that used it last.
     dialed_endpoint: RefCell<Option<Rc<Endpoint>>>,
 }
 
-/// Results of a TLS handshake with a downstream peer; made by `listener` and `codec`.
+/// Results of a TLS handshake with a downstream peer; created by `listener` and `codec`.
 #[derive(Clone, Debug, Default)]
 pub struct Handshake {
-    /// The name that the peer asked for (SNI), in lower case and without a trailing dot. A request finds its server by
-    /// it again, in the snapshot that it is served by.
+    /// SNI of the peer, in lower case and without a trailing dot. Each request uses it to find its server again, in its
+    /// own snapshot.
     pub server_name: Option<Arc<str>>,
     /// Version, as in `TLSv1.3`.
     pub version: &'static str,
-    /// Cipher suite, by OpenSSL's name.
+    /// Cipher suite, by its OpenSSL name.
     pub cipher: &'static str,
-    /// The peer's certificate, if it showed one.
+    /// Certificate of the peer, if it presented one.
     pub peer: Option<Box<PeerCertificate>>,
-    /// Our own certificate.
+    /// Certificate of the proxy.
     pub own: Option<Arc<Identity>>,
-    /// What goes into `x-forwarded-client-cert`: an element made by
-    /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` when the peer showed no certificate.
+    /// Value for `x-forwarded-client-cert`, made by
+    /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` if the peer presented no
+    /// certificate.
     pub client_cert: Option<HeaderValue>,
-    /// Statistics with the peer's identity.
+    /// Metrics with the peer's identity.
     pub peer_stats: PeerStats,
 }
 
-/// Identity of the client of a connection: what its TLS handshake proved.
+/// Identity of a connection's client, as verified by the TLS handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerIdentity<'a>(Option<&'a Handshake>);
 
 impl<'a> PeerIdentity<'a> {
-    /// The identity by a handshake; none for a connection in plain text.
+    /// The identity from a handshake; none for plain text.
     pub fn new(handshake: Option<&'a Handshake>) -> Self {
         Self(handshake)
     }
 
-    /// Whether the connection is inside TLS that ends here.
+    /// Whether the connection uses TLS that the proxy terminates.
     pub fn is_in_tls(self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether the client showed a certificate, which the handshake has verified.
+    /// Whether the client presented a certificate, which the handshake has verified.
     pub fn has_certificate(self) -> bool {
         self.0.is_some_and(|handshake| handshake.peer.is_some())
     }
 
-    /// The first URI of the client's certificate, as `spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT`.
+    /// First URI of the client's certificate, such as `spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT`.
     pub fn principal(self) -> Option<&'a str> {
         self.0?.peer.as_ref()?.facts()?.uri()
     }
 }
 
 impl Connection {
-    /// A connection that was accepted on `listener`.
+    /// Creates a connection that was accepted on `listener`.
     pub fn new(
         listener: ListenerKey,
         remote: SocketAddr,
@@ -138,8 +139,8 @@ impl Connection {
         }
     }
 
-    /// The endpoint at the address that the client dialed, as a cluster has it with this in common; found once for all
-    /// requests of the connection that go to the same cluster.
+    /// The endpoint at the dialed address, with the properties `common` of a cluster. Cached for further requests of
+    /// the connection to the same cluster.
     pub fn dialed_endpoint(
         &self,
         common: &Arc<Common>,
@@ -152,12 +153,12 @@ impl Connection {
         }
     }
 
-    /// The address that the client dialed, where that is not the proxy's own.
+    /// Address that the client dialed; `None` if it is the proxy's own.
     pub fn dialed(&self) -> Option<SocketAddr> {
         (!self.listener.has_socket()).then_some(self.client.destination)
     }
 
-    /// The same connection under TLS.
+    /// Adds the results of a TLS handshake.
     pub fn with_tls(self, handshake: Handshake) -> Self {
         Self {
             tls: Some(Rc::new(handshake)),
@@ -165,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// The scheme that the connection itself speaks.
+    /// Scheme of the connection itself.
     pub fn scheme(&self) -> Scheme {
         match self.tls {
             None => Scheme::Http,
@@ -178,7 +179,7 @@ impl Connection {
         PeerIdentity::new(self.tls.as_deref())
     }
 
-    /// What decides which servers of the listener its requests are for.
+    /// TLS of the connection, as far as it selects the server of the listener.
     pub fn security(&self) -> Security<'_> {
         match &self.tls {
             Some(tls) => Security::Tls(tls.server_name.as_deref()),
@@ -186,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// What header values may say of its TLS.
+    /// TLS values for header templates.
     pub fn tls_context(&self) -> Option<TlsContext<'_>> {
         let tls = self.tls.as_deref()?;
         Some(TlsContext {
@@ -197,7 +198,7 @@ impl Connection {
         })
     }
 
-    /// The name that the peer asked for in its TLS handshake.
+    /// SNI of the TLS handshake.
     pub fn server_name(&self) -> Option<&str> {
         self.tls.as_ref()?.server_name.as_deref()
     }

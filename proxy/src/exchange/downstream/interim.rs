@@ -1,7 +1,7 @@
-//! Interim responses (1xx) on their way to a client, ahead of the final one (RFC 9110, section 15.2).
+//! Interim responses (1xx), sent to the client before the final response (RFC 9110, section 15.2).
 //!
-//! The codec looks here after each poll of a request, so what waits then belongs to that request, and precedes its final
-//! response. For HTTP/1 they wait as text, for HTTP/2 as they came.
+//! The codec checks here after each poll of a request, so waiting responses belong to that request and precede its
+//! final response. For HTTP/1 they are stored as text, for HTTP/2 as heads.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,26 +13,26 @@ use http::{HeaderMap, StatusCode};
 use crate::filter::hop_by_hop;
 use crate::upstream::http1::Interim;
 
-/// Most bytes that wait; further interim responses are dropped, which their sender must expect.
+/// Maximum number of waiting bytes; further interim responses are dropped, which senders must expect.
 const BYTES_MAX: usize = 16 * 1024;
 
-/// Most interim responses to one request of HTTP/2 that wait.
+/// Maximum number of waiting interim responses to one HTTP/2 request.
 const HEADS_MAX: usize = 32;
 
 /// An interim response.
 pub type Head = (StatusCode, HeaderMap);
 
-/// Interim responses that wait to be written.
+/// Interim responses that wait to be sent.
 #[derive(Debug, Default)]
 pub struct Waiting {
     bytes: Mutex<Vec<u8>>,
-    /// The same for HTTP/2: as they came.
+    /// Waiting responses of an HTTP/2 connection.
     heads: Option<Mutex<Vec<Head>>>,
     any: AtomicBool,
 }
 
 impl Waiting {
-    /// Interim responses to requests of HTTP/2.
+    /// Creates a queue for HTTP/2.
     pub fn of_streams() -> Self {
         Self {
             heads: Some(Mutex::default()),
@@ -40,7 +40,7 @@ impl Waiting {
         }
     }
 
-    /// Those to the request of HTTP/2 that was looked at last.
+    /// Takes the responses to the HTTP/2 request that was polled last.
     pub fn take_heads(&self) -> Vec<Head> {
         self.any.store(false, Ordering::Relaxed);
         let heads = self.heads.as_ref().map(|heads| {
@@ -50,12 +50,12 @@ impl Waiting {
         heads.unwrap_or_default()
     }
 
-    /// Whether there are any.
+    /// Whether any responses wait.
     pub fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Lends the bytes to `write`, which removes what it has written.
+    /// Passes the bytes to `write`, which removes what it has written.
     pub fn write<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let result = write(&mut bytes);
@@ -81,7 +81,7 @@ impl Interim for Waiting {
         }
         let mut text = Vec::new();
         let reason = status.canonical_reason().unwrap_or_default();
-        // Writing to memory does not fail.
+        // writing to memory does not fail
         let _ = write!(text, "HTTP/1.1 {} {reason}\r\n", status.as_u16());
         for (name, value) in &headers {
             text.extend_from_slice(name.as_str().as_bytes());

@@ -1,7 +1,7 @@
-//! The client and scheme of a request: the one place that decides which headers to trust.
+//! The client address and scheme of a request: the only place that decides which headers to trust.
 //!
-//! Everything in a request's head is the client's own claim. Two things are not: the address of the connection's peer,
-//! and what the trusted proxies in front of this one added (`--trusted-hops`).
+//! Everything in a request's head may be forged by the client, except what the trusted proxies in front of this one
+//! added (`--trusted-hops`). The address of the connection's peer is always known.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,40 +11,41 @@ use ipnet::IpNet;
 use crate::exchange::downstream::connection::Connection;
 use crate::filter::Scheme;
 
-/// Addresses of everyone on the way, the last hop last.
+/// Addresses of all hops, the last hop last.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// Scheme that the client used.
+/// Scheme of the client.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Most entries of `x-forwarded-for` that are looked at, from the right.
+/// Maximum number of `x-forwarded-for` entries that are read, from the right.
 pub const TRUSTED_HOPS_MAX: u8 = 32;
 
-/// Where a request comes from.
+/// Client address and scheme of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Scheme that the client used.
+    /// Scheme of the client.
     pub scheme: Scheme,
-    /// Address of the client: the peer's, or what trusted hops say of it, then with port 0.
+    /// Address of the client: the peer's, or the one reported by trusted hops, with port 0.
     pub client: SocketAddr,
 }
 
 /// Trust in the headers of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Whether the request comes straight from an internal address, so that its `x-envoy-` controls count.
+    /// Whether the request comes directly from an internal address, so that its `x-envoy-` controls apply.
     pub internal: bool,
-    /// Whether there are such controls among the headers that are left; those of others are removed unread.
+    /// Whether the remaining headers contain such controls; those of other clients are removed unread.
     pub controls: bool,
-    /// Whether another cluster sent it here.
+    /// Whether another cluster sent the request.
     pub from_cluster: bool,
 }
 
 impl Origin {
-    /// The origin of a request that passed this many trusted proxies.
+    /// Determines the origin of a request that passed `trusted_hops` trusted proxies.
     ///
-    /// The client's address is the entry `trusted_hops` + 1 from the right of what `x-forwarded-for` becomes here; a list
-    /// that is too short, or holds something else there, leaves the peer's. A gateway appends the peer, so that with no
-    /// trusted hops it looks at nothing of the head. A sidecar passes the list and `x-forwarded-proto` on as they are.
+    /// The client's address is entry `trusted_hops` + 1 from the right of the `x-forwarded-for` that the proxy sends;
+    /// the peer's address if the list is too short or the entry is no address. A gateway appends the peer, so that
+    /// without trusted hops it reads nothing of the head. A sidecar forwards the list and `x-forwarded-proto`
+    /// unchanged.
     pub fn of(
         connection: &Connection,
         (trusted_hops, is_sidecar): (usize, bool),
@@ -69,12 +70,12 @@ impl Origin {
     }
 }
 
-/// Most networks of `--internal-addresses`.
+/// Maximum number of networks in `--internal-addresses`.
 pub const INTERNAL_ADDRESSES_MAX: usize = 64;
 
-/// Networks whose clients are internal: the proxy believes their request controls and request ids.
+/// Networks whose clients are internal: the proxy trusts their request controls and request ids.
 ///
-/// Default: none, as Envoy has it since 1.33 and Istio. Scope: process. Source: `--internal-addresses`.
+/// Default: none, like Envoy since 1.33 and Istio. Scope: process. Source: `--internal-addresses`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InternalAddresses(Box<[IpNet]>);
 
@@ -85,8 +86,8 @@ impl FromIterator<IpNet> for InternalAddresses {
 }
 
 impl InternalAddresses {
-    /// Whether a request is internal: its connection comes from one of the networks, and no other hop was before that
-    /// one (`passed_on`).
+    /// Whether a request is internal: its connection comes from one of the networks, and no other hop came before
+    /// (`passed_on`).
     pub fn include(&self, connection: &Connection, passed_on: bool) -> bool {
         !passed_on && !self.0.is_empty() && self.contain(connection.client.source.ip())
     }
@@ -97,11 +98,11 @@ impl InternalAddresses {
     }
 }
 
-/// The scheme that the last hop reports, if it is valid.
+/// Scheme reported by the last hop, if it is valid.
 fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
     let mut lines = headers.get_all(X_FORWARDED_PROTO).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else {
-        // as in Envoy, two claims are none
+        // like Envoy, ignores the header if it is repeated
         return None;
     };
     match line.as_bytes() {
@@ -111,7 +112,7 @@ fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
     }
 }
 
-/// The address at this place of `x-forwarded-for`, counted from 1 at its right end.
+/// The address at this position of `x-forwarded-for`, counted from 1 at the right end.
 fn entry_from_the_right(headers: &HeaderMap, place: usize) -> Option<IpAddr> {
     let lines = headers.get_all(X_FORWARDED_FOR).iter();
     let entries = lines

@@ -1,12 +1,12 @@
-//! Statistics that a connection's client has, kept with the connection.
+//! Metrics with the identity of a connection's client, cached with the connection.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::telemetry::RequestStats;
 
-/// Statistics of the requests of one client. Most connections to a workload have one destination, so that the last one
-/// found is kept.
+/// Metrics of one client's requests. Most connections to a workload have one destination, so that only the last result
+/// is cached.
 #[derive(Clone, Debug, Default)]
 pub struct PeerStats(RefCell<Option<Known>>);
 
@@ -17,8 +17,8 @@ struct Known {
 }
 
 impl PeerStats {
-    /// The statistics with the labels of `base` and those of the client, if it has any. `find` is asked where `base` is another
-    /// than the last time.
+    /// The metrics with the labels of `base` and those of the client, if it has any. Calls `find` only if `base` has
+    /// changed since the last call.
     pub fn find(
         &self,
         base: &Arc<RequestStats>,

@@ -1,12 +1,12 @@
-//! Which trailers of a request pass.
+//! Filter for request trailers.
 //!
-//! Rules, and the endpoint's own checks, have looked at the header by the time that trailers come; an endpoint that merges
-//! trailers into it would trust unchecked values. Invariant: no field that frames, routes, identifies or
-//! authenticates is forwarded as a trailer (RFC 9110, section 6.5.1).
+//! Rules, and the endpoint's own checks, have read the headers before trailers arrive; an endpoint that merges trailers
+//! into them would trust unchecked values. Invariant: no field that frames, routes, identifies or authenticates is
+//! forwarded as a trailer (RFC 9110, section 6.5.1).
 
 use http::{HeaderMap, HeaderName};
 
-/// Fields that are never trailers, sorted.
+/// Names of fields that must not be trailers, sorted.
 const FORBIDDEN: &[&str] = &[
     "accept",
     "accept-charset",
@@ -70,7 +70,7 @@ const FORBIDDEN: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Beginnings of names that are the proxy's, the mesh's or a trusted proxy's to set.
+/// Prefixes of names that only the proxy, the mesh or a trusted proxy may set.
 const FORBIDDEN_PREFIXES: &[&str] = &[
     "grpc-",
     "sec-",
@@ -82,7 +82,7 @@ const FORBIDDEN_PREFIXES: &[&str] = &[
     "x-jwt-",
 ];
 
-/// Leaves out what must not be a trailer. Returns whether anything is left.
+/// Removes fields that must not be trailers. Returns whether any are left.
 pub(in crate::exchange) fn sanitize(trailers: &mut HeaderMap) -> bool {
     if trailers.keys().any(is_forbidden) {
         let names: Vec<HeaderName> = trailers

@@ -1,4 +1,4 @@
-//! Edits of rules on requests and responses, with what their values may speak of.
+//! Header edits and rewrites of rules, with the values for their templates.
 
 use std::time::SystemTime;
 
@@ -19,7 +19,7 @@ use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;
 use crate::upstream::{Ends, Protocol};
 
-/// Head for hash keys: the request as its route edits it, before an endpoint is picked.
+/// Head for hash keys: the request after its route's edits, before an endpoint is picked.
 pub(super) fn hashed_head<'r, B>(
     context: &RequestContext<'_>,
     destination: &Destination,
@@ -45,7 +45,7 @@ fn path_of(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", PathAndQuery::as_str)
 }
 
-/// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
+/// Applies the route's header edits and path rewrite; returns the authority for the upstream, unless it equals Host.
 pub(in crate::exchange) fn request(
     context: &RequestContext<'_>,
     (destination, picked): (&Destination, Option<&PickedEndpoint>),
@@ -74,7 +74,7 @@ pub(in crate::exchange) fn request(
         };
         filters.edit_request(destination.position, &mut parts.headers, &template_context);
     }
-    // also where an expression finds nothing to rewrite
+    // also if the expression matches nothing
     if filters.path.is_some()
         && let Ok(before) = HeaderValue::from_str(path_of(&parts.uri))
     {
@@ -97,17 +97,17 @@ pub(in crate::exchange) fn request(
     Some(rewritten.clone())
 }
 
-/// What response edits may speak of, kept when the route has any.
+/// The request, saved for the templates of response edits; only if the route has any.
 pub(in crate::exchange) struct RequestSnapshot {
     version: Version,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-    /// What it became.
+    /// The request as sent upstream.
     sent: SentRequest,
 }
 
-/// What response edits may speak of of the request that went to the endpoint.
+/// Properties of the upstream request, for the templates of response edits.
 #[derive(Default)]
 struct SentRequest {
     authority: Option<HeaderValue>,
@@ -139,7 +139,7 @@ impl RequestSnapshot {
         }
     }
 
-    /// Takes the request as it goes out: after the edits of the route, as in Envoy.
+    /// Replaces the saved request by the one that is sent: after the edits of the route, as in Envoy.
     pub(in crate::exchange) fn sent(
         &mut self,
         parts: &Parts,
@@ -153,7 +153,7 @@ impl RequestSnapshot {
 }
 
 impl RequestContext<'_> {
-    /// What is known of the request whatever became of it.
+    /// Template values that are known in any case.
     fn template_context(&self, start_time: SystemTime, now: SystemTime) -> TemplateContext<'_> {
         TemplateContext {
             downstream_remote: Some(self.origin.client),
@@ -172,12 +172,12 @@ impl RequestContext<'_> {
         }
     }
 
-    /// The response of a redirect rule.
+    /// Creates the response of a redirect rule.
     pub fn redirect<B>(&self, redirect: &Redirect, request: &Request<B>) -> Response<Bytes> {
         find_route::redirect(redirect, self.connection, self.origin.scheme, request)
     }
 
-    /// Edits a response that the route itself made.
+    /// Edits a direct response or redirect of the route.
     pub fn edit_reply<B>(
         &self,
         request: &Request<B>,
@@ -190,8 +190,8 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Edits a response that the proxy made. As in Envoy, its content type comes after the edits: where they set none, and
-    /// only where there is a body.
+    /// Edits a local reply. As in Envoy, its content type is added after the edits, unless they set one, and only if
+    /// there is a body.
     pub(in crate::exchange) fn edit_local(
         &self,
         destination: Option<&Destination>,
@@ -212,7 +212,7 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Edits a response, with what is known of the destination and of the connection that it came on.
+    /// Edits a response, with template values for the destination and for the upstream connection.
     pub(in crate::exchange) fn edit_response<B>(
         &self,
         (destination, ends): (Option<&Destination>, Option<&Ends>),
@@ -260,7 +260,7 @@ impl RequestContext<'_> {
     }
 }
 
-/// What header values may say of TLS with an endpoint.
+/// Template values for the TLS connection to an endpoint.
 fn tls_context(ends: &Ends) -> Option<TlsContext<'_>> {
     let tls = ends.tls.as_ref()?;
     Some(TlsContext {

@@ -1,8 +1,7 @@
-//! Carries out a plan of mirrors: copies of a request, sent and forgotten.
+//! Sends mirrored copies of a request, whose responses are discarded.
 //!
-//! A copy never slows or fails the request that it is made from: it goes out in a task of its own, its body waits in a
-//! queue with a bound, and past any bound the copy is given up. Its response is discarded; counters say what became of
-//! it.
+//! A copy never slows or fails the original request: it is sent by its own task, its body waits in a bounded queue, and
+//! a copy that exceeds a bound is given up. Counters report the outcome.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -30,14 +29,14 @@ use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::Protocol;
 
-/// Most copies in flight, per worker.
+/// Maximum number of copies in flight, per worker.
 pub const MIRRORS_MAX: usize = 1_024;
 
-/// How long a copy may take where the route has no timeout.
+/// Timeout of a copy if the route has none.
 pub const MIRROR_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// Begins the copies of a request as it is forwarded, before it gets the form of its upstream's protocol. Returns where
-/// its body must be copied to; `bodiless` requests have none.
+/// Starts the copies of a request, before it is converted to its upstream's protocol. Returns the queues for copies of
+/// its body; `bodiless` requests have none.
 pub fn begin(
     context: &RequestContext<'_>,
     parts: &Parts,
@@ -76,7 +75,7 @@ pub fn begin(
     feeds
 }
 
-/// The endpoint that a copy goes to, if there is one and there is room for one more copy.
+/// Picks the endpoint of a copy, within the limit of copies.
 fn pick(context: &RequestContext<'_>, mirror: &Destination) -> Option<PickedEndpoint> {
     let worker = context.worker;
     if worker.mirroring.active.get() >= MIRRORS_MAX {
@@ -91,7 +90,7 @@ fn pick(context: &RequestContext<'_>, mirror: &Destination) -> Option<PickedEndp
     picked
 }
 
-/// The head of a copy.
+/// Creates the head of a copy.
 fn copy(
     context: &RequestContext<'_>,
     parts: &Parts,
@@ -115,7 +114,7 @@ fn copy(
     copy
 }
 
-/// A copy in progress.
+/// A copy in flight.
 struct Copying {
     worker: Rc<Worker>,
     request: OwnRequest,
@@ -157,7 +156,7 @@ impl Copying {
         worker.count(counter);
     }
 
-    /// Sends the copy and reads its response to the end.
+    /// Sends the copy and reads its response completely.
     async fn send(&mut self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
         let mut response = self.request.send(parts, body).await?;
         let body = response.body_mut();

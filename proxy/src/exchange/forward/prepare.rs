@@ -1,4 +1,4 @@
-//! Prepares a request for its first attempt: destination, endpoint, head and body as they go upstream.
+//! Prepares a request for its first attempt: destination, endpoint, upstream head and body.
 
 use std::rc::Rc;
 
@@ -34,33 +34,33 @@ use crate::upstream::Protocol;
 pub(in crate::exchange) struct Prepared<'a> {
     /// The request.
     pub(in crate::exchange) forwarded: ForwardedRequest<'a>,
-    /// What its response needs.
+    /// Data for its response.
     pub(in crate::exchange) response: ResponseContext,
 }
 
-/// What the response to a forwarded request needs.
+/// Data for the response to a forwarded request.
 pub(in crate::exchange) struct ResponseContext {
-    /// The request that response edits refer to, if the route has any.
+    /// The request for response edits, if the route has any.
     pub(in crate::exchange) snapshot: Option<Box<RequestSnapshot>>,
     /// The downstream side of an upgrade.
     pub(in crate::exchange) switch: Option<Switched>,
-    /// Whether a timeout is answered with 204.
+    /// Whether a timeout is reported with 204.
     pub(in crate::exchange) alt_response: bool,
-    /// The cookie that the response sets.
+    /// Session affinity cookie to set.
     pub(in crate::exchange) cookie: Option<Box<HeaderValue>>,
 }
 
-/// A request that is not sent upstream.
+/// A request that is answered by a local reply.
 pub(in crate::exchange) struct Refused<'a> {
-    /// The destination that was drawn.
+    /// The selected destination.
     pub(in crate::exchange) destination: Option<&'a Destination>,
-    /// The request that response edits refer to, if the route has any.
+    /// The request for response edits, if the route has any.
     pub(in crate::exchange) snapshot: Option<Box<RequestSnapshot>>,
-    /// What the client gets.
+    /// The reply.
     pub(in crate::exchange) reply: LocalReply,
 }
 
-/// Draws a destination, picks an endpoint and makes the request that goes there. The request is used up if that succeeds.
+/// Selects a destination, picks an endpoint and makes the upstream request. Consumes the request on success.
 pub(in crate::exchange) fn prepare<'a>(
     context: &RequestContext<'a>,
     (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
@@ -116,7 +116,7 @@ pub(in crate::exchange) fn prepare<'a>(
     })
 }
 
-/// Makes the snapshot that of the request as the rule edits it: as in Envoy, that happens before an endpoint is picked.
+/// Applies the rule's edits to the saved request: as in Envoy, before an endpoint is picked.
 #[cold]
 fn edited<B>(
     context: &RequestContext<'_>,
@@ -142,7 +142,7 @@ fn edited<B>(
     snapshot.sent(&parts, authority.as_ref(), Protocol::Http1);
 }
 
-/// Finds the destination's cluster and picks one of its endpoints; also makes the session affinity cookie.
+/// Finds the destination's cluster and picks one of its endpoints; also creates the session affinity cookie.
 fn pick<B>(
     context: &RequestContext<'_>,
     destination: &Destination,
@@ -191,18 +191,18 @@ fn hashed_head<'r, B>(
     edits::hashed_head(context, destination, request, record)
 }
 
-/// What is known of a request that can go to its endpoint.
+/// Properties of a request that its endpoint can serve.
 struct Admitted {
     protocol: Protocol,
-    /// Whether it is an upgrade.
+    /// Whether the request is an upgrade.
     upgrading: bool,
     /// The downstream side of an upgrade.
     switch: Option<Switched>,
-    /// The authority of its target; without one, Host stays as it is.
+    /// Authority for the request target; `None` to keep Host.
     authority: Option<HeaderValue>,
 }
 
-/// Whether the request can go to this endpoint; an upgrade that it cannot carry is refused.
+/// Checks that the endpoint can serve the request; refuses an upgrade that it does not support.
 fn admit(
     picked: &PickedEndpoint,
     request: &mut Request<DownstreamBody>,
@@ -224,7 +224,7 @@ fn admit(
     })
 }
 
-/// Turns the downstream request into the one that goes upstream: the route's edits, the authority and the path.
+/// Turns the downstream request into the upstream request: the route's edits, authority and path.
 fn forwarded<'a>(
     context: &RequestContext<'a>,
     (destination, picked, admitted): (&'a Destination, PickedEndpoint, Admitted),

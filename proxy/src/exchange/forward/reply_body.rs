@@ -1,4 +1,4 @@
-//! The body of a response on its way to the client: streamed, with back pressure from the client.
+//! The body of a response to the client: streamed, with back pressure from the client.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -16,7 +16,7 @@ use crate::pool;
 pub enum ReplyBody {
     /// No bytes.
     Empty,
-    /// A local reply's bytes, sent as one frame.
+    /// The bytes of a local reply, sent as one frame.
     Full(Bytes),
     /// Streamed from upstream as the downstream peer takes it.
     Stream(Box<StreamBody>),
@@ -31,13 +31,13 @@ impl From<Bytes> for ReplyBody {
     }
 }
 
-/// A response body on its way downstream, with all that its end must settle.
+/// A streamed response body, with everything that its end must report.
 pub struct StreamBody {
     incoming: pool::Incoming,
-    /// Taken when the exchange ends; records a downstream disconnect if it is dropped before.
+    /// Taken when the exchange ends; reports a downstream disconnect if dropped before.
     record: Option<Box<Record>>,
     deadline: Option<Box<Deadline>>,
-    /// Makes it a body of gRPC-Web.
+    /// Encoder for gRPC-Web.
     encoder: Option<Box<Encoder>>,
 }
 
@@ -62,7 +62,7 @@ impl StreamBody {
         }
     }
 
-    /// Makes it a body of gRPC-Web.
+    /// Encodes the body for gRPC-Web from now on.
     pub fn translate(&mut self, encoder: Encoder) {
         self.encoder = Some(Box::new(encoder));
     }

@@ -1,4 +1,4 @@
-//! Upgrades (WebSocket and others): after a 101 both connections carry bytes until either side ends.
+//! Upgrades (WebSocket and others): after a 101, bytes are copied between both connections until either side ends.
 
 use std::rc::Rc;
 
@@ -20,8 +20,8 @@ pub fn accepted<B>(response: &Response<B>) -> bool {
     response.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
-/// Carries bytes both ways in a task of its own, with half-close, until both sides have ended or the client's is
-/// cut off.
+/// Spawns a task that copies bytes both ways, with half-close, until both sides have ended or the client's connection
+/// is cut off.
 pub fn tunnel(worker: &Rc<Worker>, downstream: Switched, upstream: Upgraded, record: Box<Record>) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
@@ -32,7 +32,7 @@ pub fn tunnel(worker: &Rc<Worker>, downstream: Switched, upstream: Upgraded, rec
 }
 
 async fn carry(downstream: Switched, mut upstream: Upgraded, record: Box<Record>) {
-    // of a client that is gone, the record says so
+    // if the client is gone, the record says so
     let Some(HandedOver {
         connection,
         cut_off,
@@ -43,7 +43,7 @@ async fn carry(downstream: Switched, mut upstream: Upgraded, record: Box<Record>
     let mut downstream = Counted::new(connection, record);
     let sides = (&mut downstream, &mut upstream);
     let copying = copy_bidirectional_with_sizes(sides.0, sides.1, BUFFER_BYTES, BUFFER_BYTES);
-    // A side that breaks has no other trace: the bytes until then are in the record.
+    // a side that breaks leaves no other trace: the record has the bytes until then
     tokio::select! {
         biased;
         _ = copying => {}

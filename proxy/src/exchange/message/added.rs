@@ -1,8 +1,8 @@
-//! The fields that the proxy adds to a request that it forwards.
+//! Header fields that the proxy adds to upstream requests.
 //!
-//! A `HeaderMap` is costly to insert into, and all that happens to these fields in most requests is that they are written
-//! behind the others. So they go into the map only where something looks at them there: a rule, a hash key, an edit, a
-//! mirror, a log line, or the encoder of HTTP/2.
+//! Inserting into a `HeaderMap` is costly, and for most requests these fields are only written after the others. So
+//! they are inserted into the map only if something reads them there: a rule, a hash key, an edit, a mirror, a log
+//! line, or the HTTP/2 encoder.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,39 +15,39 @@ use crate::filter::Scheme;
 
 /// Request id, forwarded and logged.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Number of the attempt, from 1.
+/// Number of the attempt, starting at 1.
 pub const X_ENVOY_ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-attempt-count");
 pub(super) const X_FORWARDED_CLIENT_CERT: HeaderName =
     HeaderName::from_static("x-forwarded-client-cert");
 const X_ENVOY_EXTERNAL_ADDRESS: HeaderName = HeaderName::from_static("x-envoy-external-address");
 const X_ENVOY_INTERNAL: HeaderName = HeaderName::from_static("x-envoy-internal");
 
-/// The fields that the proxy adds to a request that it forwards.
+/// Header fields that the proxy adds to an upstream request.
 #[derive(Clone, Debug)]
 pub struct Added<'a> {
-    /// The peer's address.
+    /// Peer address for `x-forwarded-for`.
     pub(super) forwarded_for: Option<&'a HeaderValue>,
-    /// The verified certificate of the client.
+    /// `x-forwarded-client-cert` of the verified client certificate.
     certificate: Option<&'a HeaderValue>,
-    /// Who it comes from, for a gateway to say.
+    /// `x-envoy-external-address` or `x-envoy-internal`; only at a gateway.
     caller: Option<Caller<'a>>,
-    /// The scheme that the client used.
+    /// Scheme of the client.
     pub(super) scheme: Option<Scheme>,
-    /// The request's id.
+    /// Request id.
     pub(super) request_id: Option<[u8; 36]>,
 }
 
-/// Who a request comes from.
+/// Kind of the client.
 #[derive(Clone, Debug)]
 enum Caller<'a> {
-    /// A client outside of the internal addresses, by its address.
+    /// A client outside of the internal addresses, with its address.
     External(Cow<'a, HeaderValue>),
     /// A client at an internal address.
     Internal,
 }
 
 impl<'a> Added<'a> {
-    /// What is said of a request of this origin, but for its id.
+    /// Determines the fields of a request with this origin, except for its id.
     pub(super) fn to(
         connection: &'a Connection,
         origin: &Origin,
@@ -68,13 +68,13 @@ impl<'a> Added<'a> {
         }
     }
 
-    /// Puts them among the headers of a request that is sent, in place of those with the same names.
+    /// Inserts the fields into the headers of an upstream request, replacing those with the same names.
     pub fn insert_into(self, headers: &mut HeaderMap) {
         self.show(headers);
         headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
     }
 
-    /// The same for what decides about the request: without the number of the attempt.
+    /// Inserts the fields for matching and edits, without the number of the attempt.
     pub(super) fn show(self, headers: &mut HeaderMap) {
         if let Some(peer) = self.forwarded_for {
             headers.insert(X_FORWARDED_FOR, peer.clone());
@@ -101,7 +101,7 @@ impl<'a> Added<'a> {
         }
     }
 
-    /// Writes them as lines of a head, which has none of them.
+    /// Writes the fields as lines of a head, which must contain none of them.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         let mut line = |name: &[u8], value: &[u8]| {
             out.extend_from_slice(name);
@@ -133,7 +133,7 @@ impl<'a> Added<'a> {
     }
 }
 
-/// The client's address as a header value; the peer's, which is there already, unless a trusted hop forwarded another one.
+/// The client's address as a header value; borrows the peer's unless a trusted hop reported another one.
 fn address<'a>(connection: &'a Connection, origin: &Origin) -> Cow<'a, HeaderValue> {
     if origin.client == connection.client.source {
         return Cow::Borrowed(&connection.remote_ip);

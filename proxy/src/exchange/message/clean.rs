@@ -1,8 +1,9 @@
-//! Cleans the head of a request before anything is decided by it.
+//! Cleans the head of a request before any decision is based on it.
 //!
-//! Rules, hash keys, CORS and explanations read what the endpoint will get: headers that only this proxy may set are
-//! removed first, hop-by-hop headers and every header that `Connection` names are gone, lines that are one value are joined, and
-//! what the proxy adds can be read. As Envoy's connection manager does it with `use_remote_address`.
+//! Rules, hash keys, CORS and explanations read the head that the endpoint will get: headers that only the proxy may
+//! set are removed first, as are hop-by-hop headers and every header that `Connection` names; lines that form one value
+//! are joined, and the fields that the proxy adds are available. Envoy's connection manager does the same with
+//! `use_remote_address`.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Version};
 use hyper::header::{
@@ -43,40 +44,40 @@ pub struct Cleaned<'a> {
     pub trust: Trust,
     /// Whether the request asks for another protocol.
     pub upgrade: Upgrade,
-    /// Whether its `Connection` header names what it must not; the request is answered with 400.
+    /// Whether its `Connection` header is invalid; the request gets 400.
     pub is_refused: bool,
-    /// The fields that the proxy adds, unless they are among the headers already.
+    /// Fields that the proxy adds; `None` once they are among the headers.
     added: Option<Added<'a>>,
 }
 
-/// Whether a request asks for another protocol.
+/// Request for another protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upgrade {
-    /// It does not.
+    /// None.
     None,
-    /// It does, by `Upgrade`.
+    /// By the header `Upgrade`.
     Asked,
-    /// An extended CONNECT of HTTP/2 is for a protocol that is never carried.
+    /// By an HTTP/2 extended CONNECT, for a protocol that is not supported.
     Refused,
 }
 
 impl<'a> Cleaned<'a> {
-    /// Puts the fields that the proxy adds among the headers, for what looks for them there. The number of the attempt is
-    /// not among them: no rule sees it.
+    /// Inserts the fields that the proxy adds into the headers, for matching and edits. Excludes the number of the
+    /// attempt, which no rule may see.
     pub fn show(&mut self, headers: &mut HeaderMap) {
         if let Some(added) = self.added.take() {
             added.show(headers);
         }
     }
 
-    /// The same with all fields among the headers.
+    /// Inserts the fields and returns the result.
     pub fn shown(mut self, headers: &mut HeaderMap) -> Self {
         self.show(headers);
         self
     }
 
-    /// The fields that are still to be added to a request that is sent: all of them, or none where they were shown and only
-    /// the number of the attempt was missing.
+    /// Completes the fields for sending: returns all of them, or `None` if they were inserted already and only the
+    /// number of the attempt is added here.
     pub fn complete(&mut self, headers: &mut HeaderMap) -> Option<Added<'a>> {
         if self.added.is_none() {
             headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
@@ -97,9 +98,9 @@ pub fn clean<'a, B>(
     let headers = request.headers_mut();
     let upgrade = upgrade(headers, version);
     let stripped = hop_by_hop::strip_request(headers, upgrade == Upgrade::Asked);
-    // answered by our own codec once the body is wanted
+    // the proxy's own codec sends the 100 response once the body is read
     fields::remove(headers, &EXPECT);
-    // as many names as values: no header has a second line
+    // if there are as many names as values, no header has a second line
     if headers.keys_len() != headers.len() {
         join_lines(headers, version);
     }
@@ -119,13 +120,13 @@ fn upgrade(headers: &HeaderMap, version: Version) -> Upgrade {
     let is_asked = version >= Version::HTTP_11 && hop_by_hop::asks_to_upgrade(headers);
     match is_asked {
         true => Upgrade::Asked,
-        // by HTTP/2 an upgrade is all that a CONNECT was for
+        // in HTTP/2, the CONNECT was only for the upgrade
         false if version == Version::HTTP_2 => Upgrade::Refused,
         false => Upgrade::None,
     }
 }
 
-/// Joins lines that are one value: of the headers of [`JOINED`], and the cookie crumbs of HTTP/2 (RFC 9113, section 8.2.3).
+/// Joins lines that form one value: of the headers in [`JOINED`], and of HTTP/2 cookies (RFC 9113, section 8.2.3).
 #[cold]
 fn join_lines(headers: &mut HeaderMap, version: Version) {
     for name in JOINED.iter().chain([&UPGRADE]) {
@@ -157,13 +158,13 @@ fn join(headers: &mut HeaderMap, name: &HeaderName, separator: &[u8]) {
     }
 }
 
-/// Edits the headers of a request for the next hop; returns which of the remaining ones are trusted, and the fields that
-/// are to be added, unless they are among the headers already.
+/// Edits the headers of a request for the next hop; returns the trust in the remaining ones, and the fields that the
+/// proxy adds unless they are among the headers already.
 ///
-/// At a gateway, the peer's address is appended to `x-forwarded-for`, and the scheme is that of `origin`: a client's own
-/// claims are not believed. A request is internal when it comes straight from one of the internal addresses; only then are
-/// its `x-envoy-` controls kept. A sidecar passes on what the headers say of the first client's address and scheme and of the
-/// request's id, and of a certificate only what this proxy has verified.
+/// At a gateway, the peer's address is appended to `x-forwarded-for`, and the scheme is that of `origin`: the client's
+/// own values are not trusted. A request is internal if it comes directly from an internal address; only then are its
+/// `x-envoy-` controls kept. A sidecar passes on the address and scheme of the first client and the request id in the
+/// headers, and only the certificate that this proxy has verified.
 fn forward<'a>(
     headers: &mut HeaderMap,
     connection: &'a Connection,
@@ -171,7 +172,7 @@ fn forward<'a>(
     settings: &ExchangeSettings,
     rng: &mut impl Rng,
 ) -> (Trust, Option<Added<'a>>) {
-    // Many requests have none of the headers that are looked for below, which one pass tells for all of them.
+    // many requests have none of the headers below, which one pass determines
     let extended = headers.keys().any(|name| name.as_str().starts_with("x-"));
     let passed_on = extended && headers.contains_key(X_FORWARDED_FOR);
     let internal = settings.internal_addresses.include(connection, passed_on);
@@ -187,7 +188,7 @@ fn forward<'a>(
     }
     let controls = remove_envoy_controls(headers, internal);
     let from_cluster = headers.remove(X_STRAIT_FROM_CLUSTER).is_some();
-    // Only who saw the client's certificate may speak of it.
+    // only the proxy that terminates TLS knows the client's certificate
     headers.remove(X_FORWARDED_CLIENT_CERT);
     if passed_on && let Some(peer) = added.forwarded_for.take() {
         append_forwarded_for(headers, peer);
@@ -208,8 +209,8 @@ fn forward<'a>(
     (trust, None)
 }
 
-/// Appends the peer to `x-forwarded-for`, on one line, as Envoy sends it: the order of several lines is not kept by every
-/// server behind us.
+/// Appends the peer to `x-forwarded-for` on a single line, like Envoy: not every server keeps the order of several
+/// lines.
 fn append_forwarded_for(headers: &mut HeaderMap, peer: &HeaderValue) {
     let mut joined = Vec::new();
     for line in headers.get_all(X_FORWARDED_FOR) {
@@ -221,7 +222,7 @@ fn append_forwarded_for(headers: &mut HeaderMap, peer: &HeaderValue) {
     headers.insert(X_FORWARDED_FOR, joined);
 }
 
-/// Removes what only this proxy or a trusted caller may set; returns whether anything is left that a caller set.
+/// Removes headers that only this proxy or a trusted caller may set; returns whether headers of a caller are left.
 fn remove_envoy_controls(headers: &mut HeaderMap, internal: bool) -> bool {
     let mut kept = false;
     let unwanted: smallvec::SmallVec<[HeaderName; 4]> = headers
@@ -240,7 +241,7 @@ fn remove_envoy_controls(headers: &mut HeaderMap, internal: bool) -> bool {
     kept
 }
 
-/// The request controls that an internal caller may use.
+/// Whether an internal caller may set this request control.
 fn is_control(name: &HeaderName) -> bool {
     !matches!(
         name.as_str(),

@@ -1,28 +1,28 @@
-//! Counts the messages of a gRPC body as it passes by; pure.
+//! Counter of the messages in a gRPC body; pure.
 //!
-//! A message is a byte of flags, four bytes of length, and that many bytes. How the body is cut into pieces does not
-//! matter. A message counts once its five bytes of prefix are there.
+//! A message is one byte of flags, four bytes of length, and that many bytes of data. It counts once its five-byte
+//! prefix is complete, no matter how the body is split.
 
 /// Length of a message's prefix.
 const PREFIX: u8 = 5;
 
-/// The messages that began so far, and where in the next one the bytes end.
+/// Counter with its position in the current message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Messages {
     count: u64,
-    /// Bytes of the prefix that were seen.
+    /// Number of bytes of the prefix that were read.
     prefix: u8,
-    /// Length as far as its bytes were seen; then the bytes of the message that are still to come.
+    /// While reading the prefix, the length so far; then the number of remaining bytes of the message.
     length: u32,
 }
 
 impl Messages {
-    /// How many there were.
+    /// Number of messages.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Takes notice of the next bytes of the body.
+    /// Reads the next bytes of the body.
     pub fn saw(&mut self, mut bytes: &[u8]) {
         while let Some((&first, rest)) = bytes.split_first() {
             if self.prefix < PREFIX {

@@ -1,4 +1,4 @@
-//! Names and values of the headers that the proxy sets on what it forwards.
+//! Names and values of headers that the proxy sets on forwarded messages.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::filter::timeout;
 pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =
     HeaderName::from_static("x-envoy-upstream-service-time");
 
-/// On a request that comes through the gateway of another cluster: the key of that cluster. It goes no further than here.
+/// Key of the cluster whose gateway forwarded the request. Removed before the request goes further.
 pub const X_STRAIT_FROM_CLUSTER: HeaderName = HeaderName::from_static("x-strait-from-cluster");
 
 /// The client's host, sent when a rule changes the host.
@@ -20,16 +20,16 @@ pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-ho
 /// Headers that describe a retry or a failover replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptHeaders {
-    /// Its number, from 1.
+    /// Number of the attempt, starting at 1.
     pub number: u32,
-    /// Its timeout.
+    /// Timeout of the attempt.
     pub time: Option<Duration>,
     /// Whether the client speaks gRPC.
     pub grpc: bool,
 }
 
 impl AttemptHeaders {
-    /// Gives each header, with its value, to `set`.
+    /// Passes each header with its value to `set`.
     pub fn each(&self, mut set: impl FnMut(HeaderName, HeaderValue)) {
         set(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from(self.number));
         if let Some(time) = self.time {
@@ -40,7 +40,7 @@ impl AttemptHeaders {
         }
     }
 
-    /// Changes the headers that exist: a rule may have removed one.
+    /// Replaces the headers that exist; a rule may have removed some.
     pub fn apply(&self, headers: &mut HeaderMap) {
         self.each(|name, value| {
             if headers.contains_key(&name) {
@@ -55,7 +55,7 @@ pub fn millis(time: Duration) -> HeaderValue {
     const fn ready(text: &'static str) -> HeaderValue {
         HeaderValue::from_static(text)
     }
-    /// The values of most responses, ready-made.
+    /// Prebuilt values for most responses.
     static SMALL: [HeaderValue; 8] = [
         ready("0"),
         ready("1"),

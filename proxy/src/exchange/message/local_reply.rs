@@ -1,4 +1,4 @@
-//! Responses that we make ourselves: one table from what went wrong to status, flag, body and details.
+//! Local replies: one table from errors to status, flag, body and details.
 //!
 //! Dashboards and runbooks depend on these texts; they are Envoy's. A gRPC client gets the same as HTTP 200 with
 //! `grpc-status` and `grpc-message`.
@@ -19,18 +19,18 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const X_ENVOY_OVERLOADED: HeaderName = HeaderName::from_static("x-envoy-overloaded");
 
-/// A response that this proxy makes itself.
+/// A response made by the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalReply {
     /// Status of the response to a plain HTTP client.
     pub status: StatusCode,
-    /// Why, for log and metrics.
+    /// Response flags for log and metrics.
     pub flags: ResponseFlags,
     /// Body, sent as `text/plain`; empty for none.
     pub body: Cow<'static, str>,
-    /// Why, in Envoy's words, for the log.
+    /// Response code details in Envoy's words, for the log.
     pub details: Cow<'static, str>,
-    /// Headers that it has beyond those of every reply.
+    /// Additional headers.
     pub headers: Option<Box<HeaderMap>>,
     /// Whether `x-envoy-overloaded: true` is sent.
     pub overloaded: bool,
@@ -68,7 +68,7 @@ impl LocalReply {
         )
     }
 
-    /// No listener, virtual host or route takes the request.
+    /// No listener, virtual host or route matches the request.
     pub const NO_ROUTE: Self = Self::new(
         StatusCode::NOT_FOUND,
         ResponseFlags::NR,
@@ -76,7 +76,7 @@ impl LocalReply {
         "route_not_found",
     );
 
-    /// Another server of the port has the host: the client is to open a connection for it (RFC 9110, section 15.5.20).
+    /// Another server of the port has the host: the client should open a connection for it (RFC 9110, section 15.5.20).
     pub const MISDIRECTED: Self = Self::new(
         StatusCode::MISDIRECTED_REQUEST,
         ResponseFlags::NR,
@@ -84,7 +84,7 @@ impl LocalReply {
         "misdirected_request",
     );
 
-    /// The request names no host.
+    /// The request has no host.
     pub const NO_HOST: Self = Self::new(
         StatusCode::BAD_REQUEST,
         ResponseFlags::NONE,
@@ -92,7 +92,7 @@ impl LocalReply {
         "missing_host_header",
     );
 
-    /// The request's path cannot be normalised.
+    /// The request's path cannot be normalized.
     pub const BAD_PATH: Self = Self::new(
         StatusCode::BAD_REQUEST,
         ResponseFlags::NONE,
@@ -100,7 +100,7 @@ impl LocalReply {
         "path_normalization_failed",
     );
 
-    /// A header that the request's `Connection` names must not be removed, or it names too many.
+    /// The request's `Connection` names a header that must not be removed, or too many headers.
     pub const BAD_CONNECTION_HEADER: Self = Self::new(
         StatusCode::BAD_REQUEST,
         ResponseFlags::DPE,
@@ -108,7 +108,7 @@ impl LocalReply {
         "connection_header_sanitization_failed",
     );
 
-    /// The request asks for a protocol upgrade that its destination cannot make.
+    /// The request asks for a protocol upgrade that its destination does not support.
     pub const UPGRADE_REFUSED: Self = Self::new(
         StatusCode::FORBIDDEN,
         ResponseFlags::NONE,
@@ -116,7 +116,7 @@ impl LocalReply {
         "upgrade_failed",
     );
 
-    /// A request that another cluster sent here would have to go on to yet another one.
+    /// A request from another cluster would have to be forwarded to yet another one.
     pub const LOOP: Self = Self::new(
         StatusCode::LOOP_DETECTED,
         ResponseFlags::NONE,
@@ -124,7 +124,7 @@ impl LocalReply {
         "loop_detected",
     );
 
-    /// No rule takes a raw TCP connection.
+    /// No rule matches a raw TCP connection.
     pub const NO_CONNECTION_RULE: Self = Self::new(
         StatusCode::NOT_FOUND,
         ResponseFlags::NR,
@@ -132,7 +132,7 @@ impl LocalReply {
         "filter_chain_not_found",
     );
 
-    /// A client of the HTTP proxy sends an https URL in plain text.
+    /// A client of the HTTP proxy sent an https URL in plain text.
     pub const HTTPS_WITHOUT_CONNECT: Self = Self::new(
         StatusCode::BAD_REQUEST,
         ResponseFlags::NONE,
@@ -140,7 +140,7 @@ impl LocalReply {
         "https_without_connect",
     );
 
-    /// A client of the HTTP proxy sends an URL without a host, or with a port that cannot be dialed.
+    /// A client of the HTTP proxy sent a URL without a host, or with an invalid port.
     pub const BAD_URL: Self = Self::new(
         StatusCode::BAD_REQUEST,
         ResponseFlags::NONE,
@@ -159,7 +159,7 @@ impl LocalReply {
         "invalid_connect_target",
     );
 
-    /// A client of the HTTP proxy wants to go to the proxy itself.
+    /// A client of the HTTP proxy requested the proxy itself.
     pub const PROXY_ITSELF: Self = Self::new(
         StatusCode::LOOP_DETECTED,
         ResponseFlags::NONE,
@@ -167,7 +167,7 @@ impl LocalReply {
         "loop_detected",
     );
 
-    /// A client of the HTTP proxy names a host that no resource and no DNS server knows.
+    /// A client of the HTTP proxy requested a host without a resource or DNS entry.
     pub const NO_ADDRESS: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,
         ResponseFlags::DF,
@@ -175,7 +175,7 @@ impl LocalReply {
         "dns_resolution_failure",
     );
 
-    /// CONNECT to a host that no resource has, where only those may be reached.
+    /// CONNECT to a host without a resource, where only hosts with resources may be reached.
     pub const NOT_IN_REGISTRY: Self = Self::new(
         StatusCode::BAD_GATEWAY,
         ResponseFlags::UH,
@@ -196,7 +196,7 @@ impl LocalReply {
         retried: false,
     };
 
-    /// The reply to a request that a fault aborts.
+    /// The reply to a request aborted by a fault.
     pub const fn fault(status: StatusCode) -> Self {
         Self::new(
             status,
@@ -206,7 +206,7 @@ impl LocalReply {
         )
     }
 
-    /// The reply to a request of gRPC-Web whose base64 cannot be decoded.
+    /// The reply to a gRPC-Web request with invalid base64.
     pub const fn bad_base64(details: &'static str) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -216,7 +216,7 @@ impl LocalReply {
         )
     }
 
-    /// The local reply that tells a peer what went wrong.
+    /// The local reply for a kind of error.
     pub const fn from_kind(kind: Kind) -> Self {
         use ResponseFlags as F;
         use StatusCode as S;
@@ -279,8 +279,7 @@ impl LocalReply {
         }
     }
 
-    /// The local reply that tells a peer about this error; its body ends with what the transport says of a connection that could
-    /// not be made.
+    /// The local reply for an error; for a failed connection, its body ends with the transport's reason.
     pub fn from_error(error: &Error) -> Self {
         let reply = Self::from_kind(error.kind());
         let Some(reason) = error.transport() else {
@@ -290,7 +289,7 @@ impl LocalReply {
         Self { body, ..reply }
     }
 
-    /// The response itself, in the form that the client understands.
+    /// Converts the reply to a response for the client, in gRPC form if `grpc`.
     pub fn response(&self, grpc: bool) -> Response<Bytes> {
         if grpc {
             return self.grpc_response();
@@ -317,7 +316,7 @@ impl LocalReply {
         }
     }
 
-    /// The body; put together only for a reply after retries, which are rare.
+    /// The body; built only for a reply after retries, which is rare.
     fn text(&self) -> Cow<'static, str> {
         match self.body.strip_prefix(RESET) {
             Some(reason) if self.retried => {
@@ -341,7 +340,7 @@ impl LocalReply {
     }
 }
 
-/// The response that a route made itself, in the form that a gRPC client understands; the fields of the route stay.
+/// Converts a direct response for a gRPC client; keeps the headers of the rule.
 pub fn for_grpc(response: Response<Bytes>) -> Response<Bytes> {
     let (parts, body) = response.into_parts();
     let mut headers = parts.headers;
@@ -352,7 +351,7 @@ pub fn for_grpc(response: Response<Bytes>) -> Response<Bytes> {
     response
 }
 
-/// Fields that tell a gRPC client of this status and text.
+/// Sets the headers that carry this status and text to a gRPC client.
 fn tell_grpc(headers: &mut HeaderMap, status: StatusCode, text: &[u8]) {
     headers.insert(CONTENT_TYPE, APPLICATION_GRPC);
     let status = HeaderValue::from(u16::from(grpc_status(status)));
@@ -364,7 +363,7 @@ fn tell_grpc(headers: &mut HeaderMap, status: StatusCode, text: &[u8]) {
     }
 }
 
-/// The response of a rule that answers by itself; HEAD gets its headers only.
+/// The direct response of a rule; only its headers for HEAD.
 pub fn direct(direct: &DirectResponse, method: &Method) -> Response<Bytes> {
     let mut response = Response::new(direct.body.clone());
     *response.status_mut() = direct.status;
@@ -378,7 +377,7 @@ pub fn direct(direct: &DirectResponse, method: &Method) -> Response<Bytes> {
     response
 }
 
-/// Takes the body out of a response whose status has none (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
+/// Removes the body if the status must not have one (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
 pub fn drop_forbidden_body(response: &mut Response<Bytes>) {
     if matches!(
         response.status(),
@@ -390,7 +389,7 @@ pub fn drop_forbidden_body(response: &mut Response<Bytes>) {
     }
 }
 
-/// Takes the body out of the response to a HEAD request and leaves its length (RFC 9110, section 9.3.2).
+/// Removes the body of a response to HEAD, and keeps its length (RFC 9110, section 9.3.2).
 pub fn headers_only(response: &mut Response<Bytes>) {
     if !response.body().is_empty() {
         let length = HeaderValue::from(response.body().len());
@@ -399,7 +398,7 @@ pub fn headers_only(response: &mut Response<Bytes>) {
     }
 }
 
-/// gRPC's own mapping from HTTP statuses, as Envoy applies it to local replies.
+/// gRPC's mapping from HTTP statuses, as Envoy uses it for local replies.
 pub fn grpc_status(status: StatusCode) -> u8 {
     match status.as_u16() {
         400 => 13,
@@ -411,8 +410,8 @@ pub fn grpc_status(status: StatusCode) -> u8 {
     }
 }
 
-/// The value of `grpc-message`, in percent-encoding: printable ASCII but `%` stays as it is (gRPC over HTTP/2,
-/// Status-Message), and `~` is encoded as well, as in Envoy.
+/// Encodes the value of `grpc-message`: percent-encodes all but printable ASCII, and `%` (gRPC over HTTP/2,
+/// Status-Message); also `~`, as in Envoy.
 pub fn grpc_message(text: &[u8]) -> Option<HeaderValue> {
     let mut encoded = Vec::with_capacity(text.len());
     for &byte in text {

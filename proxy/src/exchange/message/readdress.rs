@@ -1,4 +1,4 @@
-//! The form that a request gets for its upstream's protocol.
+//! Request target and Host in the form of the upstream's protocol.
 
 use http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::header::{HOST, HeaderValue};
@@ -10,8 +10,8 @@ use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
 use crate::filter;
 use crate::upstream::Protocol;
 
-/// Gives the request the form that the upstream's protocol wants: origin form and Host for HTTP/1 (RFC 9112, section
-/// 3.2.1), scheme and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).
+/// Converts the request for the upstream's protocol: origin form and Host for HTTP/1 (RFC 9112, section 3.2.1), scheme
+/// and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).
 pub fn readdress(
     parts: &mut Parts,
     protocol: Protocol,
@@ -47,7 +47,8 @@ pub fn readdress(
     }
 }
 
-/// For the gateway of another cluster: says where the request comes from, and puts the gateway's prefix in front of the path.
+/// Prepares the request for the gateway of another cluster: adds the header with its origin, and the gateway's path
+/// prefix.
 pub fn by_gateway(parts: &mut Parts, hop: &Hop) {
     if let Some(from) = &hop.from {
         parts.headers.insert(X_STRAIT_FROM_CLUSTER, from.clone());
@@ -57,7 +58,7 @@ pub fn by_gateway(parts: &mut Parts, hop: &Hop) {
     }
 }
 
-/// Puts a prefix in front of the path; a CONNECT and a request for `*` have none to put it before.
+/// Adds a prefix to the path, except for CONNECT and `*`, which have none.
 fn prefix(parts: &mut Parts, prefix: &str) {
     let path = parts.uri.path_and_query().map(PathAndQuery::as_str);
     let Some(path) = path.filter(|path| path.starts_with('/')) else {

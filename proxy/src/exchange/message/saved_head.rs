@@ -1,7 +1,7 @@
-//! What is kept of a request that may have to be sent again: its head, packed.
+//! Saved head of a request, in packed form, for sending the request again.
 //!
-//! A map of headers is expensive to copy and to drop; nearly no copy is ever needed. So the headers are packed into one
-//! buffer that the worker uses again and again, and unpacked only when a request is really sent again.
+//! A map of headers is expensive to copy and to drop, and copies are almost never needed. So the headers are packed
+//! into a buffer that the worker reuses, and unpacked only when a request is sent again.
 
 use std::rc::Rc;
 
@@ -11,21 +11,21 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use crate::upstream::Buffers;
 use crate::upstream::buffers::Buffer;
 
-/// The head of a request.
+/// The saved head of a request.
 #[derive(Debug)]
 pub struct SavedHead {
     method: Method,
     uri: Uri,
     version: Version,
-    /// Per header line: length of the name, length of the value with the highest bit for "sensitive", both of four
-    /// bytes, then the name and the value.
+    /// For each header line: length of the name, then length of the value with the highest bit for "sensitive", four
+    /// bytes each; then the name and the value.
     packed: Buffer,
 }
 
 const SENSITIVE: u32 = 1 << 31;
 
 impl SavedHead {
-    /// Keeps the head of this request.
+    /// Saves the head of a request.
     pub fn of(buffers: &Rc<Buffers>, parts: &Parts) -> Self {
         let mut packed = buffers.take();
         for (name, value) in &parts.headers {
@@ -39,7 +39,7 @@ impl SavedHead {
         }
     }
 
-    /// The head once more.
+    /// Restores the head.
     pub fn parts(&self) -> Parts {
         let (mut parts, ()) = Request::new(()).into_parts();
         parts.method.clone_from(&self.method);

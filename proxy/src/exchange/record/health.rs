@@ -1,4 +1,4 @@
-//! What an attempt says about the health of its endpoint.
+//! Outlier detection outcomes of attempts.
 
 use http::HeaderMap;
 use hyper::Response;
@@ -6,7 +6,7 @@ use hyper::Response;
 use crate::cluster::Outcome;
 use crate::error::{Error, Kind};
 
-/// The outcome of an attempt, as far as the endpoint caused it.
+/// The outcome of an attempt; `None` for errors that the endpoint did not cause.
 pub fn outcome<B>(attempted: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {
     match attempted {
         Ok(response) => {
@@ -23,7 +23,7 @@ pub fn outcome<B>(attempted: &Result<Response<B>, Error>, grpc: bool) -> Option<
     }
 }
 
-/// What a failure says; nothing if the endpoint has no part in it.
+/// The outcome of a failure; `None` if the endpoint did not cause it.
 pub fn of_failure(kind: Kind) -> Option<Outcome> {
     match kind {
         Kind::ConnectFailed
@@ -42,7 +42,7 @@ pub fn of_failure(kind: Kind) -> Option<Outcome> {
     }
 }
 
-/// The status that the gRPC status of a response without a body represents, as Envoy has it.
+/// HTTP status for the gRPC status of a response without a body, as in Envoy.
 fn grpc_status(headers: &HeaderMap) -> Option<u16> {
     let status = headers.get("grpc-status")?.to_str().ok()?;
     Some(match status.parse::<u8>().ok()? {

@@ -1,4 +1,4 @@
-//! What an access log line needs of a request, kept only when there will be a line.
+//! Access log fields of a request, kept only if there will be a line.
 
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ use crate::telemetry::{
 };
 use crate::upstream::Ends;
 
-/// The parts of a request that its log line shows; clones of shared bytes, no text is copied.
+/// Parts of a request for its access log line; clones of shared bytes, without copying text.
 pub struct LogFields {
     start: SystemTime,
     client: SocketAddr,
@@ -42,7 +42,7 @@ pub struct LogFields {
 }
 
 impl LogFields {
-    /// Keeps what the line will show, if lines are written at all.
+    /// Saves the fields of the line, if the access log is enabled.
     pub fn begin<B>(
         logger: &AccessLogger,
         client: SocketAddr,
@@ -70,7 +70,7 @@ impl LogFields {
         }))
     }
 
-    /// Notes the request as it goes upstream, which is what Envoy's log shows: only the path is that of the client.
+    /// Replaces fields by those of the upstream request, which Envoy's log shows; only the path stays the client's.
     pub fn forwarded(&mut self, parts: &Parts) {
         let headers = &parts.headers;
         self.forwarded_for = headers.get(X_FORWARDED_FOR).cloned();
@@ -80,27 +80,27 @@ impl LogFields {
         self.authority = authority(&parts.uri, headers);
     }
 
-    /// Notes the route that took the request.
+    /// Records the route of the request.
     pub fn routed(&mut self, route: &Arc<str>) {
         self.route = Some(Arc::clone(route));
     }
 
-    /// Notes the cluster that it goes to.
+    /// Records the cluster of the request.
     pub fn target(&mut self, cluster: &Arc<str>) {
         self.cluster = Some(Arc::clone(cluster));
     }
 
-    /// Notes the connection that carries the request.
+    /// Records the upstream connection.
     pub fn carried_by(&mut self, ends: &Rc<Ends>) {
         self.ends = Some(Rc::clone(ends));
     }
 
-    /// Notes what the transport says of the connection that could not be made.
+    /// Records the transport's reason for a failed connection.
     pub fn transport_failed(&mut self, reason: &Arc<str>) {
         self.transport_failure = Some(Arc::clone(reason));
     }
 
-    /// Hands the line over.
+    /// Sends the line to the logger.
     pub fn write(
         &self,
         logger: &AccessLogger,
@@ -118,7 +118,7 @@ impl LogFields {
             (None, Some(picked)) => Some(host(&picked.endpoint().address)),
             (None, None) => None,
         };
-        // of a service that several members serve, the cluster of the one that was asked
+        // with a federation, the cluster of the picked member
         let upstream_cluster = match picked {
             Some(picked) => Some(&**picked.cluster().name()),
             None => self.cluster.as_deref(),
@@ -162,35 +162,35 @@ impl LogFields {
     }
 }
 
-/// How the exchange ended.
+/// Outcome of an exchange for the access log.
 pub struct End<'a> {
     /// The report for the metrics.
     pub record: &'a RequestRecord,
-    /// Why, in Envoy's words.
+    /// Response code details, in Envoy's words.
     pub details: &'a str,
-    /// How often the request was sent to an endpoint.
+    /// Number of attempts.
     pub attempts: u32,
     /// Time from the last request byte to the first response byte.
     pub upstream_time: Option<Duration>,
 }
 
-/// A request that the codec refuses before anything could answer it.
+/// A request that the codec refuses before it reaches the exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Unserved<'a> {
     /// The request, if its head could be read.
     pub request: Option<&'a Request<DownstreamBody>>,
     /// Status of the reply.
     pub code: u16,
-    /// What the client did wrong, if it did.
+    /// Response flag for an error of the client.
     pub flags: ResponseFlags,
-    /// Why, in Envoy's words.
+    /// Response code details, in Envoy's words.
     pub details: &'a str,
-    /// How long the request was waited for.
+    /// Time spent waiting for the request.
     pub duration: Duration,
 }
 
 impl Unserved<'_> {
-    /// Tells metrics and log.
+    /// Reports to metrics and the access log.
     pub fn record(&self, worker: &Worker, connection: &Connection) {
         let record = RequestRecord {
             code: self.code,
@@ -223,7 +223,7 @@ impl Unserved<'_> {
         }
     }
 
-    /// A line about a request of which nothing is known but that it came.
+    /// Logs a request whose head could not be read.
     fn log_unread(&self, logger: &AccessLogger, connection: &Connection) {
         logger.log(&Entry {
             start: SystemTime::now(),

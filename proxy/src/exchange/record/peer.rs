@@ -1,5 +1,4 @@
-//! What a sidecar's metrics say of the client of its workload: how the connection is secured, and the identities of both
-//! sides.
+//! Metric labels of a sidecar's inbound traffic: the security of the connection, and the identities of both sides.
 
 use std::sync::Arc;
 
@@ -7,7 +6,7 @@ use crate::exchange::downstream::connection::{Connection, Handshake, PeerIdentit
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, Security, StatsRegistry, Workload};
 use crate::tls::spiffe::SpiffeId;
 
-/// How the connection is secured, as the side that receives it reports it.
+/// Security of the connection, as reported by the receiving side.
 pub(super) fn security(connection: &Connection, reporter: Reporter) -> Security {
     match reporter {
         Reporter::Source => Security::Unknown,
@@ -16,7 +15,7 @@ pub(super) fn security(connection: &Connection, reporter: Reporter) -> Security 
     }
 }
 
-/// The statistics with the labels of `base` and what the client's certificate says; none if it says nothing, or if the
+/// Metrics with the labels of `base` and the identities of both sides; `None` without a client identity, or if the
 /// sending side reports.
 pub fn stats(
     handshake: Option<&Handshake>,
@@ -32,7 +31,7 @@ pub fn stats(
     handshake.peer_stats.find(base, find)
 }
 
-/// Labels with the identities of both sides, if the client has one.
+/// Adds the identities of both sides to labels, if the client has one.
 fn with_principals(labels: &RequestLabels, handshake: &Handshake) -> Option<RequestLabels> {
     let principal = PeerIdentity::new(Some(handshake)).principal()?;
     let namespace = SpiffeId::parse(principal).map(|id| Arc::from(id.namespace));

@@ -1,6 +1,7 @@
-//! Session affinity of a request: its hash key, the cookie that its response sets, and its client.
+//! Session affinity of a request: its hash key, the cookie in its response, and its client.
 //!
-//! Hash keys are taken of the request as its rule makes it, as in Envoy, so that all proxies find the same endpoint.
+//! Hash keys are computed after the edits of the request's rule, as in Envoy, so that all proxies find the same
+//! endpoint.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -21,18 +22,18 @@ use crate::filter::{RouteFilters, Scheme, TemplateContext};
 use crate::registry::Visit;
 use crate::snapshot::{Destination, Snapshot};
 
-/// What a request brings to picks.
+/// Session affinity of a request.
 #[derive(Default)]
 pub struct Affinity {
-    /// For picks.
+    /// Inputs of picks, with the hash.
     pub ask: Ask,
-    /// The cookie that its response issues.
+    /// Cookie to set in the response.
     pub cookie: Option<Box<HeaderValue>>,
-    /// The client, if the cluster remembers clients.
+    /// The client, if the cluster has affinity entries.
     pub visit: Option<Visit>,
 }
 
-/// The part of a request that hash keys are taken of, as the rule makes it for a destination.
+/// The head that hash keys are computed from, after the rule's edits for a destination.
 pub struct HashedHead<'a> {
     method: &'a Method,
     headers: Cow<'a, HeaderMap>,
@@ -41,7 +42,7 @@ pub struct HashedHead<'a> {
 }
 
 impl<'a> HashedHead<'a> {
-    /// The head of a request that no rule edits.
+    /// The head of a request without edits.
     pub fn of<B>(request: &'a Request<B>) -> Self {
         let path = request.uri().path_and_query();
         Self {
@@ -52,8 +53,8 @@ impl<'a> HashedHead<'a> {
         }
     }
 
-    /// The head of a request with the edits that a rule makes for one of its destinations; `template` is what their values
-    /// may speak of, of which the endpoint is not known yet.
+    /// The head of a request with a rule's edits for one of its destinations; `template` has the values of their
+    /// templates, still without an endpoint.
     pub fn edited<B>(
         request: &'a Request<B>,
         (filters, destination): (&RouteFilters, &Destination),
@@ -73,7 +74,7 @@ impl<'a> HashedHead<'a> {
         head
     }
 
-    /// Source of keys, for a client that came by this scheme.
+    /// Input of hash keys, for a client with this scheme.
     pub fn source(&self, scheme: Scheme, client: IpAddr) -> Source<'_> {
         Source {
             headers: &self.headers,
@@ -86,7 +87,7 @@ impl<'a> HashedHead<'a> {
     }
 }
 
-/// The hash keys of a request: those of all destinations of its rule that take requests, so that a client keeps its endpoint
+/// Hash keys of a request: those of all destinations of its rule with a weight, so that a client keeps its endpoint
 /// whichever destination is drawn.
 pub fn keys<'a>(
     split: Option<&'a Split<Destination>>,
@@ -98,8 +99,8 @@ pub fn keys<'a>(
 }
 
 impl Affinity {
-    /// The affinity of a request for this target that arrived at this time; `head` is what hash keys are taken of, if the
-    /// target's cluster has one.
+    /// Computes the affinity of a request for this target, received at `came`; `head` is the input of hash keys, if the
+    /// target's cluster has any.
     pub fn of(
         context: &RequestContext<'_>,
         target: &Target,
@@ -128,7 +129,7 @@ impl Affinity {
         affinity
     }
 
-    /// Makes a cookie where the key is one that we issue; the first of a request counts.
+    /// Creates a cookie if the key is one that the proxy issues; only the first one of a request.
     fn issue(&mut self, context: &RequestContext<'_>, key: &HashKey) -> Option<u64> {
         let HashKey::Cookie(cookie) = key else {
             return None;

@@ -1,4 +1,4 @@
-//! What is known of a request once a route has taken it.
+//! Context of a request after a route was found.
 
 use std::rc::Rc;
 
@@ -8,23 +8,23 @@ use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::worker::{SnapshotRef, Worker};
 
-/// A request's surroundings: the worker, the client, the snapshot and the route.
+/// Context of a request: worker, client, snapshot and route.
 pub struct RequestContext<'a> {
-    /// The worker's parts.
+    /// The worker.
     pub worker: &'a Rc<Worker>,
-    /// The connection that the request came on.
+    /// The downstream connection.
     pub connection: &'a Rc<Connection>,
-    /// The client's address and scheme, as far as they can be trusted.
+    /// Address and scheme of the client, as far as they can be trusted.
     pub origin: &'a Origin,
     /// The snapshot that the request began with.
     pub snapshot: &'a SnapshotRef,
-    /// The route that took it.
+    /// The route of the request.
     pub found: &'a Found,
 }
 
 impl RequestContext<'_> {
-    /// A target with the address that the client dialed, or named to us as its HTTP proxy, or with the pod that it chose so or
-    /// by the authority of its request.
+    /// Adds the address that the client dialed, or named in a request to the HTTP proxy, to a target; also the pod that
+    /// the client chose by that address or by the authority.
     pub fn dialed(&self, target: Target, authority: Option<&str>) -> Target {
         let target = target.of_pod(self.found.dialed_on(self.connection), authority);
         match self.found.dialed() {

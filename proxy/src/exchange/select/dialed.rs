@@ -1,4 +1,4 @@
-//! Addresses that clients dialed, as endpoints of clusters that have none of their own.
+//! Endpoints at addresses that clients dialed, for clusters without endpoints of their own.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use crate::cluster::{Dialed, Endpoint};
 use crate::registry::{Address, Registry};
 
-/// Most addresses that a worker remembers. Beyond it, it forgets all of them; connections stay in the pools as long as
-/// requests for their address come.
+/// Maximum number of addresses that a worker caches; beyond it, the cache is cleared. Connections stay in the pools as
+/// long as requests for their address arrive.
 pub const DIALED_ENDPOINTS_MAX: usize = 4096;
 
-/// An address, and the scope of the state of such endpoints.
+/// An address, and the scope of the endpoint's state.
 type Key = (SocketAddr, Arc<str>);
 
-/// Addresses that clients of a worker dialed, each with what is known of it as an endpoint. The registry would have to be
-/// locked for each request.
+/// Cache of the endpoints at addresses that clients of a worker dialed. Without it, each request would lock the
+/// registry.
 pub struct DialedEndpoints {
     registry: Arc<Registry>,
     by_address: RefCell<HashMap<Key, Rc<Endpoint>>>,
 }
 
 impl DialedEndpoints {
-    /// Remembers none yet; the registry has the state of each.
+    /// Creates an empty cache; the state of each endpoint is in the registry.
     pub fn new(registry: Arc<Registry>) -> Self {
         Self {
             registry,

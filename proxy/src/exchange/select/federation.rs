@@ -1,4 +1,4 @@
-//! Picks of a service of several Kubernetes clusters: one of its pools, then an endpoint there.
+//! Picks for services with several Kubernetes clusters: a pool, then an endpoint in it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
 
 impl Target {
-    /// Picks a pool, and an endpoint of it.
+    /// Picks a pool, and an endpoint in it.
     pub(super) fn pick_member(
         &self,
         federation: &Federation,
@@ -26,7 +26,7 @@ impl Target {
         Some(self.follow(federation, choice, worker))
     }
 
-    /// Takes what was chosen for a first attempt; logs and counts it if another tier is in use now.
+    /// Uses a choice for a first attempt; logs and counts it if it changes the tier in use.
     pub(super) fn follow(
         &self,
         federation: &Federation,
@@ -39,8 +39,8 @@ impl Target {
         self.take(federation, choice)
     }
 
-    /// An endpoint of the local cluster, for a request from a remote cluster: such requests stay here,
-    /// and neither retries nor replays take it elsewhere. `None` if the local cluster does not serve it.
+    /// Picks an endpoint of the local cluster for a request from a remote cluster. Such requests stay here, also for
+    /// retries and replays. `None` if the local cluster does not serve the service.
     pub(in crate::exchange) fn at_home(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         let federation = cluster.federation.as_ref()?;
@@ -55,7 +55,7 @@ impl Target {
         federation.filter(|_| !self.is_local_only())
     }
 
-    /// One of its pools, or the cluster itself where it has none.
+    /// The cluster of a pool, or the cluster itself if it has no pools.
     pub(super) fn pool(&self, pool: ClusterId) -> Option<&Arc<Cluster>> {
         let has_pool = match &self.cluster().federation {
             Some(federation) => federation.position(pool).is_some(),
@@ -64,7 +64,7 @@ impl Target {
         self.snapshot().cluster(pool).filter(|_| has_pool)
     }
 
-    /// Whether the request has no other pool than this one to go to: then, and only then, the pool may panic.
+    /// Whether the request has no other pool; only then may the pool use panic mode.
     pub(super) fn is_last_resort(&self, pool: ClusterId) -> bool {
         self.federation().is_none_or(|federation| {
             let available = federation.available(|id| self.snapshot().cluster(id));
@@ -79,8 +79,8 @@ impl Target {
         Some(federation.pools()[at].tier)
     }
 
-    /// For a retry: an endpoint of this tier, of a pool of which none was tried, else of one that has one that was not, if
-    /// there is such a pool.
+    /// Picks for a retry in this tier: an endpoint of an untried pool, else of a pool with an untried endpoint, if
+    /// there is one.
     pub(super) fn of_same_tier(
         &self,
         tier: u8,
@@ -93,7 +93,7 @@ impl Target {
             let cluster = self.snapshot().cluster(pool.cluster);
             pool.tier == tier && cluster.is_some_and(|cluster| is_untried(cluster))
         });
-        // all endpoints of a cluster that is in trouble may be
+        // all endpoints of a failing cluster may be unusable
         let fresh = PoolSet::of(federation.pools(), |pool| {
             !tried.iter().any(|before| before.cluster == pool.cluster)
         });
@@ -104,7 +104,7 @@ impl Target {
         self.pick_among(federation, candidates, worker)
     }
 
-    /// An endpoint of the next tier that has one that may be used.
+    /// Picks an endpoint of the next tier with a usable endpoint.
     pub(super) fn of_tier_after(&self, tier: u8, worker: &Worker) -> Option<PickedEndpoint> {
         let federation = self.federation()?;
         let (cluster, ask) = (|id| self.snapshot().cluster(id), self.ask());
@@ -112,7 +112,7 @@ impl Target {
         Some(self.take(federation, choice))
     }
 
-    /// Whether a tier after this one has an endpoint that may be used.
+    /// Whether a later tier has a usable endpoint.
     pub(super) fn has_tier_after(&self, tier: u8) -> bool {
         self.federation().is_some_and(|federation| {
             let later = federation.available_after(tier, |id| self.snapshot().cluster(id));
@@ -120,7 +120,7 @@ impl Target {
         })
     }
 
-    /// The reply where there is no endpoint for a request; its details say why.
+    /// The reply to a request without an endpoint; its details give the reason.
     pub(in crate::exchange) fn no_endpoint_reply(&self) -> LocalReply {
         let cluster = self.cluster();
         let reply = LocalReply::from_kind(cluster.why_none());
@@ -137,7 +137,7 @@ impl Target {
         LocalReply { details, ..reply }
     }
 
-    /// The reply where there is no cluster with this number; its details say whether it is only the port that is missing.
+    /// The reply for a missing cluster; its details say whether only the port is missing.
     #[cold]
     pub(in crate::exchange) fn unknown(snapshot: &Snapshot, cluster: ClusterId) -> LocalReply {
         let reply = LocalReply::from_kind(Kind::NoCluster);
@@ -150,8 +150,8 @@ impl Target {
         }
     }
 
-    /// The reason why none of these endpoints is available, for the log. `None` if one is available by now, or no
-    /// endpoint was to be picked.
+    /// The reason why none of these endpoints is usable, for the log. `None` if one is usable by now, or if no endpoint
+    /// was to be picked.
     #[cold]
     fn why_out<'c>(
         &self,
@@ -169,13 +169,13 @@ impl Target {
         }
     }
 
-    /// Takes what was chosen.
+    /// Converts a choice to a picked endpoint.
     fn take(&self, federation: &Federation, choice: Choice) -> PickedEndpoint {
         let pool = federation.pools()[choice.at].cluster;
         self.at_pool(pool, choice.endpoint)
     }
 
-    /// Says that requests go to another tier than until now, and why.
+    /// Logs a change of the tier in use with its reason.
     #[cold]
     fn tell_shift(&self, federation: &Federation, from: u8, to: usize, worker: &Worker) {
         let to = federation.pools()[to].tier;
@@ -196,7 +196,7 @@ impl Target {
         tracing::info!(%cluster, from, to, reason, "another tier of clusters is in use");
     }
 
-    /// A random endpoint of these pools.
+    /// Picks a random endpoint of these pools.
     fn pick_among(
         &self,
         federation: &Federation,
@@ -210,7 +210,7 @@ impl Target {
     }
 }
 
-/// Bits of [`why`]: all that keeps some endpoint of these clusters from being used.
+/// Bits of [`why`]: all reasons that exclude an endpoint of these clusters.
 fn why_not<'c>(clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> u32 {
     let endpoints = clusters.flat_map(|cluster| cluster.endpoints());
     let reasons = endpoints.map(|endpoint| endpoint.state.health.reasons());
@@ -235,7 +235,7 @@ impl PickedEndpoint {
         }
     }
 
-    /// The pool that it belongs to, if the service is federated.
+    /// The pool of the endpoint, if the service is federated.
     pub fn pool(&self) -> Option<&Pool> {
         let (federation, at) = self.place()?;
         federation.pools().get(at)
@@ -247,8 +247,7 @@ impl PickedEndpoint {
         Some((federation, at))
     }
 
-    /// The tier of its pool for this target, which may be of a newer snapshot; where that does not have the pool, the tier
-    /// that it had.
+    /// Tier of its pool for this target, which may be of a newer snapshot; the previous tier if that has no such pool.
     pub(super) fn tier_for(&self, target: &Target) -> u8 {
         let pool = self.pool_id();
         let tier = target.tier_of(pool);
@@ -256,19 +255,19 @@ impl PickedEndpoint {
             .unwrap_or_default()
     }
 
-    /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used now.
+    /// Picks for a failover replay: an endpoint of the next tier with a usable endpoint.
     pub(in crate::exchange) fn of_next_tier(&self, worker: &Worker) -> Option<Self> {
         let target = self.target().newest(worker)?;
         target.of_tier_after(self.tier_for(&target), worker)
     }
 
-    /// Whether a later tier has an endpoint that may be used now.
+    /// Whether a later tier has a usable endpoint now.
     pub(in crate::exchange) fn has_next_tier(&self, worker: &Worker) -> bool {
         let target = self.target().newest(worker);
         target.is_some_and(|target| target.has_tier_after(self.tier_for(&target)))
     }
 
-    /// Counts that the request came here from this cluster, which is of an earlier tier.
+    /// Counts a failover replay from this cluster, which is of an earlier tier.
     pub(in crate::exchange) fn came_from(
         &self,
         before: ClusterId,

@@ -1,4 +1,4 @@
-//! From a request's head to the route that takes it.
+//! Finds the route of a request by its head.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -23,42 +23,42 @@ use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
 };
 
-/// The rule that took a request.
+/// The rule that matched a request.
 pub struct Found {
     virtual_host: Arc<VirtualHost>,
     rule: RuleIdx,
-    /// What the client named, if it uses us as its HTTP proxy; behind a pointer, since hardly any request has it.
+    /// Host that a client of the HTTP proxy named; boxed, since hardly any request has it.
     named: Option<Box<Named>>,
 }
 
-/// What a client of the HTTP proxy named.
+/// Host that a client of the HTTP proxy named.
 struct Named {
     host: NamedHost,
-    /// Its address, once that is known.
+    /// Its address, once resolved.
     address: Option<SocketAddr>,
 }
 
 impl Found {
-    /// Whether the client uses us as its HTTP proxy.
+    /// Whether the client uses the sidecar as its HTTP proxy.
     pub fn is_proxied(&self) -> bool {
         self.named.is_some()
     }
 
-    /// The address that the client named to us as its HTTP proxy, else the one that it dialed.
+    /// Address of the host named to the HTTP proxy, else the address that the client dialed.
     pub fn dialed_on(&self, connection: &Connection) -> Option<SocketAddr> {
         self.dialed().or_else(|| connection.dialed())
     }
 
-    /// The address of what the client named.
+    /// Address of the host named to the HTTP proxy.
     pub fn dialed(&self) -> Option<SocketAddr> {
         self.named.as_ref()?.address
     }
 
-    /// Finds the address of what the client named.
+    /// Resolves the host named to the HTTP proxy.
     ///
     /// # Errors
     ///
-    /// The reply for a host without an address, or with one of the proxy's own.
+    /// The reply if the host has no address, or one of the proxy's own.
     pub async fn find_address(
         &mut self,
         names: &Names,
@@ -70,7 +70,7 @@ impl Found {
         Ok(())
     }
 
-    /// Whether a destination is the address that the client dialed.
+    /// Whether the address that the client dialed is the endpoint of a destination.
     pub fn needs_address(&self, snapshot: &SnapshotRef) -> bool {
         let split = self.route().split.as_ref();
         let mut destinations = split.into_iter().flat_map(Split::entries);
@@ -80,27 +80,28 @@ impl Found {
         })
     }
 
-    /// The virtual host that serves the request.
+    /// The virtual host of the request.
     pub fn virtual_host(&self) -> &VirtualHost {
         &self.virtual_host
     }
 
-    /// The rule of its table.
+    /// The rule in the virtual host's table.
     pub fn rule(&self) -> RuleIdx {
         self.rule
     }
 
-    /// What the rule does.
+    /// The route of the rule.
     pub fn route(&self) -> &Route {
         self.virtual_host.route(self.rule)
     }
 }
 
-/// Normalises the request's path, asks whether the request may go on, and finds the rule that takes it. Its head was `cleaned`.
+/// Normalizes the request's path, checks its admission, and finds its rule. `cleaned` is the result of cleaning its
+/// head.
 ///
 /// # Errors
 ///
-/// The reply for a request that is refused, that no rule takes, or that cannot be matched at all.
+/// The reply for a request that is refused, that no rule matches, or that is invalid.
 pub fn find_route<B>(
     snapshot: &SnapshotRef,
     connection: &Connection,
@@ -122,7 +123,7 @@ pub fn find_route<B>(
         Service::HttpProxy => {
             let named =
                 NamedHost::of_request(request, authority(request).ok_or(LocalReply::NO_HOST)?)?;
-            // for this proxy, not for the service (RFC 9110 section 11.7.2)
+            // meant for this proxy, not for the service (RFC 9110, section 11.7.2)
             request.headers_mut().remove(PROXY_AUTHORIZATION);
             let listener = snapshot.proxied(named.port);
             (listener.ok_or(LocalReply::NO_ROUTE)?, Some(named))
@@ -150,7 +151,7 @@ pub fn find_route<B>(
     })
 }
 
-/// The virtual host and the rule that take a request with a clean head.
+/// Finds the virtual host and the rule for a request with a clean head.
 fn matching<B>(
     hosts: &HttpHosts,
     (listener, connection): (&Listener, &Connection),
@@ -164,10 +165,10 @@ fn matching<B>(
     let is_misdirected = is_misdirected(listener, connection, &host);
     let own = named.or_else(|| hosts.at(connection.client.destination.ip()));
     let own = own.filter(|_| !is_misdirected);
-    // What is exported has no host: in TLS, too, it comes before the hosts of other servers. Other clusters
-    // connect by the name of the gateway and keep the host of the request, which another server may have.
+    // Exported services have no host: also in TLS, they come before the hosts of other servers. Other clusters connect
+    // by the name of the gateway and keep the host of the request, which another server may have.
     let head = matched_head(request, scheme, authority, &host);
-    // what another cluster has sent here is for what is exported, though a virtual host may have its host, too
+    // requests of other clusters prefer exported services to a virtual host with the same host
     let exports = hosts.exports.as_ref();
     let (first, then) = if is_sent {
         (exports, own)
@@ -183,9 +184,9 @@ fn matching<B>(
     }
 }
 
-/// Whether a client uses its connection for a host that belongs to another server of the port: to one that asks more of its
-/// clients, so that none avoids the certificate by another SNI, or over HTTP/2 to any. Clients of HTTP/2 do so where one
-/// certificate is for both hosts (RFC 9113, section 9.1.1), and open another connection after a 421.
+/// Whether the host of a request belongs to another server of the port, with stricter requirements for clients, so that
+/// no client avoids the certificate by another SNI, or over HTTP/2. HTTP/2 clients reuse a connection if one
+/// certificate is for both hosts (RFC 9113, section 9.1.1), and open another one after a 421.
 fn is_misdirected(listener: &Listener, connection: &Connection, host: &str) -> bool {
     let (Service::Tls(chains), Security::Tls(sni)) = (&listener.service, connection.security())
     else {
@@ -209,7 +210,7 @@ fn is_misdirected(listener: &Listener, connection: &Connection, host: &str) -> b
             || connection.protocol == DownstreamProtocol::Http2 && serves(meant))
 }
 
-/// What rules look at in a request whose path is in its normal form.
+/// The properties of a request that rules match on; its path must be normalized.
 pub fn matched_head<'a, B>(
     request: &'a Request<B>,
     scheme: Scheme,
@@ -227,7 +228,7 @@ pub fn matched_head<'a, B>(
     }
 }
 
-/// The authority that a request names: of its target, else of its Host header (RFC 9112, section 3.2.2).
+/// Authority of a request: of its target, else of its Host header (RFC 9112, section 3.2.2).
 pub fn authority<B>(request: &Request<B>) -> Option<&str> {
     if let Some(authority) = request.uri().authority() {
         return Some(authority.as_str());
@@ -236,10 +237,10 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
     host.filter(|host| !host.is_empty())
 }
 
-/// Puts the path into its normal form, which is what rules match on and what goes upstream.
+/// Normalizes the path, for matching and for the upstream.
 fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
     let uri = request.uri();
-    // `http://a?b` has the path `/` without having written it.
+    // `http://a?b` has the path `/` without containing it
     let written = uri
         .path_and_query()
         .is_none_or(|path| !path.as_str().starts_with('?'));
@@ -259,7 +260,7 @@ fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
     Ok(())
 }
 
-/// The response of a redirect rule.
+/// Creates the response of a redirect rule.
 pub fn redirect<B>(
     redirect: &Redirect,
     connection: &Connection,

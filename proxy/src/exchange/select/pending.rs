@@ -1,44 +1,44 @@
-//! Connects of one worker that are pending, and the tasks that wait for them.
+//! Pending connects of one worker, and the tasks that wait for them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::task::Waker;
 
-/// Connects of one worker that are pending.
+/// Pending connects of one worker.
 #[derive(Default)]
 pub struct PendingConnects {
     wakers: RefCell<HashMap<u64, Waker>>,
-    /// Given to the last one.
+    /// Number of the last one.
     serial: Cell<u64>,
-    /// Changes of endpoints so far; wraps around.
+    /// Number of endpoint changes so far; wraps around.
     changes: Cell<u32>,
 }
 
-/// One connect, which counts as pending from its first look on.
+/// A connect, which counts as pending from its first check on.
 #[derive(Default)]
 pub struct PendingConnect {
-    /// 0 before its first look.
+    /// Number of the connect; 0 before its first check.
     serial: u64,
-    /// Changes of endpoints as of its last look.
+    /// Number of endpoint changes at its last check.
     seen: u32,
 }
 
 impl PendingConnect {
-    /// Whether it had its first look.
+    /// Whether the connect was checked once.
     pub(super) fn is_pending(&self) -> bool {
         self.serial != 0
     }
 }
 
 impl PendingConnects {
-    /// Has all of them look at their endpoints again.
+    /// Wakes all of them to check their endpoints again.
     pub(super) fn endpoints_changed(&self) {
         self.changes.set(self.changes.get().wrapping_add(1));
         self.wakers.borrow().values().for_each(Waker::wake_by_ref);
     }
 
-    /// Has the task of a connect woken at the next change of endpoints. Whether there was one since its last look; so at the
-    /// first, since its request may have had a connection before.
+    /// Registers the task of a connect for the next change. Returns whether endpoints have changed since its last
+    /// check, or true at the first check, since its request may have had a connection before.
     pub(super) fn look(&self, connect: &mut PendingConnect, waker: &Waker) -> bool {
         let changes = self.changes.get();
         let is_first = !connect.is_pending();
@@ -55,7 +55,7 @@ impl PendingConnects {
         is_first || seen != changes
     }
 
-    /// The connect has come to its end.
+    /// Removes a connect that has ended.
     pub(super) fn remove(&self, connect: &PendingConnect) {
         if connect.is_pending() {
             self.wakers.borrow_mut().remove(&connect.serial);

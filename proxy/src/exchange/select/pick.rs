@@ -15,11 +15,11 @@ use crate::identity::Replay;
 use crate::registry::Visit;
 use crate::telemetry::ReplayCause;
 
-/// Most endpoints that are tried for one TCP connection. Of a service of several Kubernetes clusters, this many in the
-/// first tier and in the last, and one in each tier between them. Envoy's default is 1.
+/// Maximum number of endpoints that are tried for one TCP connection. With several Kubernetes clusters, this many in
+/// the first tier and in the last, and one in each tier between them. Envoy's default is 1.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
 
-/// Which endpoints a retry avoids, as far as it can.
+/// Endpoints that a retry avoids if possible.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryChoice {
     /// Endpoints of earlier attempts.
@@ -29,7 +29,7 @@ pub struct RetryChoice {
 }
 
 impl Target {
-    /// Picks an endpoint; `None` when there is none that may be used.
+    /// Picks an endpoint; `None` if no endpoint is usable.
     pub fn pick(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         if cluster.dialed.is_some() {
@@ -55,7 +55,7 @@ impl Target {
         })
     }
 
-    /// Picks the endpoint of the client's session affinity entry, if there is one; else as [`Target::pick`] does.
+    /// Picks the endpoint of the client's session affinity entry, if there is one; else like [`Target::pick`].
     pub fn pick_for(&self, visit: Option<Visit>, worker: &Worker) -> Option<PickedEndpoint> {
         let visit = visit.filter(|_| self.chosen().is_none());
         match visit.and_then(|visit| self.cluster().stay(visit)) {
@@ -76,8 +76,8 @@ impl Target {
         Some(self.follow(federation, choice, worker))
     }
 
-    /// Picks the next endpoint for a TCP connection, and adds it to `tried`; `None` when every endpoint was tried, or
-    /// [`CONNECT_ATTEMPTS_MAX`] of them. The first one follows the client's session affinity.
+    /// Picks the next endpoint for a TCP connection, and adds it to `tried`; `None` after all endpoints, or
+    /// [`CONNECT_ATTEMPTS_MAX`] of them. The first pick follows session affinity.
     pub fn pick_for_connection(
         &self,
         worker: &Worker,
@@ -107,7 +107,7 @@ impl Target {
         Some(picked)
     }
 
-    /// Picks an endpoint of the tier of this one that has not been tried.
+    /// Picks an untried endpoint in the tier of `last`.
     fn untried_of_tier(
         &self,
         last: &EndpointRef,
@@ -120,7 +120,7 @@ impl Target {
         self.untried(self.pool(pool)?, worker, tried)
     }
 
-    /// Picks an endpoint of this cluster that has not been tried.
+    /// Picks an untried endpoint of this cluster.
     fn untried(
         &self,
         cluster: &Cluster,
@@ -140,7 +140,7 @@ impl Target {
         (!here.contains(&endpoint)).then(|| self.at_pool(cluster.id(), endpoint))
     }
 
-    /// An endpoint of the tier after that of this one, if connections may go there.
+    /// Picks an endpoint in the tier after that of `last`, if replays are enabled.
     fn after(
         &self,
         last: &EndpointRef,
@@ -158,8 +158,8 @@ impl Target {
 }
 
 impl PickedEndpoint {
-    /// Picks the endpoint of a retry among those of the newest snapshot, which may be this one again if no other may be
-    /// used. Of a service of several Kubernetes clusters, preferably in a cluster with an endpoint that was not tried.
+    /// Picks the endpoint of a retry from the newest snapshot; it may be this one again if no other is usable. With
+    /// several Kubernetes clusters, prefers a cluster with an untried endpoint.
     pub fn for_retry(
         &self,
         worker: &Worker,
@@ -206,8 +206,8 @@ impl PickedEndpoint {
         Some(target.at_pool(cluster.id(), endpoint))
     }
 
-    /// Picks the endpoint that a pending connect goes to instead of this one, if this one has left or may not be used any
-    /// more; `reasons` are those against it when the connect began. `None` if nothing has changed, or there is no other.
+    /// Picks another endpoint for a pending connect if this one was removed or has become unusable; `reasons` are those
+    /// that excluded it when the connect began. `None` if nothing has changed, or there is no other endpoint.
     pub fn instead(&self, worker: &Worker, reasons: u32, tried: Option<&Tried>) -> Option<Self> {
         let target = self.target().newest(worker)?;
         let state = &self.endpoint().state;

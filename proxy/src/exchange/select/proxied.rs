@@ -1,4 +1,4 @@
-//! Requests of clients that use the sidecar as their HTTP proxy: the host and port that they name, and its address.
+//! Hosts and ports named by clients that use the sidecar as their HTTP proxy, and their addresses.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,33 +19,33 @@ use crate::registry::Address;
 use crate::route::normalize_host;
 use crate::snapshot::{ListenerKey, Service, Snapshot};
 
-/// How names are resolved that no resource has: the addresses, and how long they may be used.
+/// Resolver for names without a resource: returns the addresses, and how long they may be cached.
 pub type ResolveName = Arc<dyn Fn(Arc<str>) -> Resolving + Send + Sync>;
 
-/// A name that is being resolved.
+/// A pending lookup.
 pub type Resolving = Pin<Box<dyn Future<Output = Result<(Vec<IpAddr>, Duration), String>> + Send>>;
 
-/// Most names whose addresses a worker remembers. Beyond it, it forgets all of them.
+/// Maximum number of names whose addresses a worker caches; beyond it, the cache is cleared.
 pub const NAMES_MAX: usize = 1024;
 
-/// Longest time that a name may take to be resolved.
+/// Timeout of a lookup.
 pub const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The host and port that a client of the HTTP proxy names.
+/// Host and port named by a client of the HTTP proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedHost {
-    /// In lower case, without brackets around an IPv6 address.
+    /// Host in lower case, without brackets around an IPv6 address.
     pub name: Box<str>,
-    /// The port; that of HTTP for a request that names none.
+    /// Port; 80 for a request without one.
     pub port: u16,
 }
 
 impl NamedHost {
-    /// The host of a request's authority.
+    /// Parses the host of a request's authority.
     ///
     /// # Errors
     ///
-    /// The reply for a request that names no host or no port that can be dialed, or whose URL is an https one.
+    /// The reply for a request without a host or with an invalid port, or with an https URL.
     pub fn of_request<B>(request: &Request<B>, authority: &str) -> Result<Self, LocalReply> {
         let is_absolute = request.version() < Version::HTTP_2;
         if is_absolute && request.uri().scheme() == Some(&Scheme::HTTPS) {
@@ -54,11 +54,11 @@ impl NamedHost {
         Self::parse(authority, Some(HTTP_PORT)).ok_or(LocalReply::BAD_URL)
     }
 
-    /// The host and port that CONNECT names.
+    /// Parses the host and port of a CONNECT.
     ///
     /// # Errors
     ///
-    /// The reply for a request that names none.
+    /// The reply for a request without them.
     pub fn of_connect<B>(request: &Request<B>) -> Result<Self, LocalReply> {
         let authority = request.uri().authority();
         let named = authority.and_then(|authority| Self::parse(authority.as_str(), None));
@@ -82,16 +82,16 @@ impl NamedHost {
         })
     }
 
-    /// The address, where the client names one.
+    /// The address, if the host is an IP address.
     pub fn literal(&self) -> Option<IpAddr> {
         self.name.parse().ok().map(|ip: IpAddr| ip.to_canonical())
     }
 
-    /// The address to dial for it: the one that it is, or that its name leads to.
+    /// The address to dial: the host itself, or the address that its name resolves to.
     ///
     /// # Errors
     ///
-    /// The reply for a name without address, and for an address of the proxy itself.
+    /// The reply for a name without an address, and for an address of the proxy itself.
     pub async fn address(
         &self,
         names: &Names,
@@ -109,19 +109,19 @@ impl NamedHost {
     }
 }
 
-/// The port of requests that name none.
+/// Default port of requests.
 const HTTP_PORT: u16 = 80;
 
-/// Whether a connection to this address would come back to one of our listeners, or to the admin server, which trusts
-/// everyone who reaches it.
+/// Whether a connection to this address would reach a listener of the proxy, or the admin server, which trusts everyone
+/// who reaches it.
 fn is_own(address: SocketAddr, (snapshot, names): (&Snapshot, &Names)) -> bool {
     let listeners = snapshot.sockets().filter_map(|key| key.address.ip());
     let mut ours = listeners.chain(names.private.iter().copied());
     ours.any(|own| overlap(own, address)) && is_local(address.ip())
 }
 
-/// Whether an endpoint is the HTTP proxy itself, at an address of this machine that the configuration does not tell: a
-/// request would come back, and go there again.
+/// Whether an endpoint is the HTTP proxy itself, at a local address that the configuration does not contain: the
+/// request would loop.
 pub fn is_loop(endpoint: &Address, snapshot: &Snapshot) -> bool {
     let Some(address) = endpoint.socket() else {
         return false;
@@ -138,21 +138,22 @@ pub fn is_loop(endpoint: &Address, snapshot: &Snapshot) -> bool {
     ours.any(is_proxy) && is_local(address.ip())
 }
 
-/// Whether this machine has the address: only then can a socket have it. Asked only for ports of our own.
+/// Whether the address belongs to this machine: only then can a socket be bound to it. Called only for the proxy's
+/// ports.
 fn is_local(ip: IpAddr) -> bool {
     ip.is_loopback() || ip.is_unspecified() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// Names that clients of a worker named, with their addresses.
+/// Cache of the addresses of names, per worker.
 pub struct Names {
     resolve: Option<ResolveName>,
-    /// Addresses of the proxy that are not those of listeners.
+    /// Addresses of the proxy besides its listeners.
     private: Arc<[SocketAddr]>,
     known: RefCell<HashMap<Box<str>, (IpAddr, Instant)>>,
 }
 
 impl Names {
-    /// Knows none yet. Without a way to resolve names, none has an address.
+    /// Creates an empty cache. Without a resolver, no name has an address.
     pub fn new(resolve: Option<ResolveName>, private: Arc<[SocketAddr]>) -> Self {
         Self {
             resolve,
@@ -161,7 +162,7 @@ impl Names {
         }
     }
 
-    /// The address of a name: the first of IPv4, else the first.
+    /// Resolves a name to the first IPv4 address, else the first address.
     async fn resolve(&self, name: &str) -> Result<IpAddr, LocalReply> {
         let now = Instant::now();
         if let Some((ip, until)) = self.known.borrow().get(name)
@@ -224,7 +225,7 @@ mod tests {
     fn only_local_addresses_are_our_own() {
         assert!(is_local(Ipv4Addr::LOCALHOST.into()));
         assert!(is_local(Ipv6Addr::UNSPECIFIED.into()));
-        // TEST-NET-1 is on no machine
+        // no machine has an address of TEST-NET-1
         assert!(!is_local(Ipv4Addr::new(192, 0, 2, 1).into()));
     }
 }

@@ -1,4 +1,4 @@
-//! The cluster that a request is for, and the endpoint that was picked for it.
+//! The cluster of a request, and the endpoint that was picked.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -20,31 +20,31 @@ use crate::route::normalize_host;
 use crate::snapshot::Snapshot;
 use crate::upstream::{Client, Host, Protocol, Reach, TlsTarget, tls};
 
-/// The cluster that a request is for, held through the snapshot that names it.
+/// The cluster of a request, together with its snapshot.
 #[derive(Clone)]
 pub struct Target {
     snapshot: SnapshotRef,
     cluster: ClusterId,
     ask: Ask,
-    /// The endpoint, where it is the address that the client dialed.
+    /// The endpoint, if it is the address that the client dialed.
     dialed: Option<Rc<Endpoint>>,
-    /// The pod of a headless service that the client has chosen.
+    /// The pod of a headless service that the client chose.
     pod: Option<Pod>,
     /// Whether only the local cluster may serve the request.
     local_only: bool,
 }
 
-/// A pod of a headless service, as a client chooses it.
+/// A client's choice of a pod of a headless service.
 #[derive(Clone)]
 enum Pod {
-    /// By the address that it dialed.
+    /// By the address that the client dialed.
     At(SocketAddr),
-    /// By its name, as it is in DNS.
+    /// By the DNS name of the pod.
     Named(Rc<str>),
 }
 
 impl Target {
-    /// The cluster with this number; `None` when the snapshot has none.
+    /// Finds the cluster with this number; `None` if the snapshot has none.
     pub fn find(snapshot: &SnapshotRef, cluster: ClusterId) -> Option<Self> {
         snapshot.cluster(cluster)?;
         Some(Self {
@@ -57,7 +57,7 @@ impl Target {
         })
     }
 
-    /// The same as of the newest snapshot, which each attempt picks from; `None` when that does not have the cluster.
+    /// The same target in the newest snapshot, from which each attempt picks; `None` if it has no such cluster.
     pub fn newest(&self, worker: &Worker) -> Option<Self> {
         let newest = worker.snapshot();
         newest.cluster(self.cluster)?;
@@ -67,7 +67,7 @@ impl Target {
         })
     }
 
-    /// The target with the local cluster only, for retries and replays as well.
+    /// Restricts the target to the local cluster, for retries and replays as well.
     #[must_use]
     pub fn local_only(self) -> Self {
         Self {
@@ -81,20 +81,20 @@ impl Target {
         self.local_only
     }
 
-    /// The upstream cluster. Of a service of several Kubernetes clusters, the one that represents all of them.
+    /// The upstream cluster. With several Kubernetes clusters, the one that represents all of them.
     pub fn cluster(&self) -> &Arc<Cluster> {
         self.snapshot
             .cluster(self.cluster)
             .expect("found in this very snapshot")
     }
 
-    /// With what the request brings to picks.
+    /// Sets the inputs of picks.
     #[must_use]
     pub fn asking(self, ask: Ask) -> Self {
         Self { ask, ..self }
     }
 
-    /// With the address that the client of a connection dialed, which is the endpoint of some clusters.
+    /// Adds the address that the client of a connection dialed, which is the endpoint of some clusters.
     #[must_use]
     pub fn dialed_by(self, connection: &Connection, worker: &Worker) -> Self {
         let dialed = self.cluster().dialed.as_ref().zip(connection.dialed());
@@ -108,7 +108,7 @@ impl Target {
         }
     }
 
-    /// With the address that a raw TCP client dialed, where that is not the proxy's own.
+    /// Adds the address that a raw TCP client dialed, if it is not the proxy's own.
     #[must_use]
     pub fn dialed(self, dialed: Option<SocketAddr>, worker: &Worker) -> Self {
         let dialed = self.cluster().dialed.as_ref().zip(dialed);
@@ -118,8 +118,8 @@ impl Target {
         }
     }
 
-    /// With the pod that the client has chosen, where the service is a headless one: the one at the address that it dialed,
-    /// else the one that the authority names.
+    /// Adds the pod of a headless service that the client chose: the one at the address that it dialed, else the one in
+    /// the authority.
     #[must_use]
     pub fn of_pod(self, dialed: Option<SocketAddr>, authority: Option<&str>) -> Self {
         if self.cluster().pods.is_none() {
@@ -138,7 +138,7 @@ impl Target {
         }
     }
 
-    /// The pod that the client has chosen: nothing if it has chosen none, `Some(None)` if its pod is not there.
+    /// The pod that the client chose: `None` if it chose none, `Some(None)` if the pod does not exist.
     pub fn chosen(&self) -> Option<Option<PickedEndpoint>> {
         self.pod.as_ref().map(|pod| self.find_pod(pod))
     }
@@ -158,7 +158,7 @@ impl Target {
         })
     }
 
-    /// The endpoint of a cluster that has none of its own: the address that the client dialed. `None` where the client
+    /// The endpoint of a cluster without endpoints of its own: the address that the client dialed. `None` if the client
     /// dialed the proxy.
     pub(super) fn at_dialed(&self) -> Option<PickedEndpoint> {
         Some(PickedEndpoint {
@@ -167,7 +167,7 @@ impl Target {
         })
     }
 
-    /// One of its endpoints by number.
+    /// The endpoint of the cluster with this number.
     pub(super) fn at(&self, endpoint: EndpointIdx) -> PickedEndpoint {
         PickedEndpoint {
             target: self.clone(),
@@ -177,12 +177,12 @@ impl Target {
         }
     }
 
-    /// The snapshot that names it.
+    /// The snapshot of the cluster.
     pub(in crate::exchange) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// What the request brings to picks.
+    /// Inputs of picks.
     pub(in crate::exchange) fn ask(&self) -> Ask {
         self.ask
     }
@@ -198,23 +198,23 @@ impl Target {
     }
 }
 
-/// The endpoint that a request goes to, held through the snapshot that it was picked from.
+/// A picked endpoint, together with its snapshot.
 #[derive(Clone)]
 pub struct PickedEndpoint {
     target: Target,
-    /// The cluster that it belongs to: the target's, or that of a pool of a federation.
+    /// Cluster of the endpoint: the target's, or a pool of a federation.
     pool: ClusterId,
     endpoint: EndpointIdx,
-    /// The endpoint itself where it is the address that the client dialed. It has no number then.
+    /// The endpoint itself if it is the address that the client dialed; such an endpoint has no number.
     dialed: Option<Rc<Endpoint>>,
 }
 
-/// The identity of a picked endpoint, in any snapshot.
+/// Identity of a picked endpoint across snapshots.
 #[derive(Clone, Debug)]
 pub struct EndpointRef {
-    /// The cluster that it belongs to.
+    /// Cluster of the endpoint.
     pub(super) cluster: ClusterId,
-    /// Its number there, in the snapshot that it was picked from.
+    /// Its number in the snapshot that it was picked from.
     endpoint: EndpointIdx,
     state: Arc<EndpointState>,
 }
@@ -222,7 +222,7 @@ pub struct EndpointRef {
 /// Endpoints of earlier attempts.
 pub type Tried = SmallVec<[EndpointRef; 4]>;
 
-/// The endpoints among these that a cluster has.
+/// Endpoints in `refs` that belong to this cluster.
 pub(super) fn endpoints_of(cluster: &Cluster, refs: &[EndpointRef]) -> SmallVec<[EndpointIdx; 4]> {
     let of_cluster = refs.iter().filter(|of| of.cluster == cluster.id());
     let numbers = of_cluster.filter_map(|of| cluster.number_of(of.endpoint, &of.state));
@@ -230,7 +230,7 @@ pub(super) fn endpoints_of(cluster: &Cluster, refs: &[EndpointRef]) -> SmallVec<
 }
 
 impl PickedEndpoint {
-    /// The cluster that the endpoint belongs to.
+    /// The cluster of the endpoint.
     pub fn cluster(&self) -> &Arc<Cluster> {
         self.target
             .snapshot
@@ -238,7 +238,7 @@ impl PickedEndpoint {
             .expect("picked from this very snapshot")
     }
 
-    /// The DNS name of an endpoint that is one by its name.
+    /// DNS name of the endpoint, if the name itself is the endpoint.
     pub fn dns_name(&self) -> Option<&str> {
         match &self.endpoint().address {
             Address::Name { name, .. } => Some(name),
@@ -246,12 +246,12 @@ impl PickedEndpoint {
         }
     }
 
-    /// What the request is for.
+    /// The target that it was picked for.
     pub(in crate::exchange) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Which endpoint it is.
+    /// The identity of the endpoint.
     pub fn endpoint_ref(&self) -> EndpointRef {
         EndpointRef {
             cluster: self.pool,
@@ -260,12 +260,12 @@ impl PickedEndpoint {
         }
     }
 
-    /// Number of the cluster that it belongs to.
+    /// Number of the cluster of the endpoint.
     pub(super) fn pool_id(&self) -> ClusterId {
         self.pool
     }
 
-    /// The same endpoint for a target of another snapshot; `None` if it has left.
+    /// The same endpoint for a target of another snapshot; `None` if it was removed.
     pub(super) fn as_of(&self, target: &Target) -> Option<Self> {
         if self.is_dialed() {
             target.cluster().dialed.as_ref()?;
@@ -292,17 +292,18 @@ impl PickedEndpoint {
         }
     }
 
-    /// Whether a request to another endpoint is the same for this one: no gateway, or the same, is on the way to both.
+    /// Whether a request for `other` fits this endpoint unchanged: both are reached directly or by the same gateway.
     pub fn is_reached_as(&self, other: &Self) -> bool {
         self.endpoint().hop == other.endpoint().hop
     }
 
-    /// Whether it is the address that the client dialed.
+    /// Whether the endpoint is the address that the client dialed.
     pub(super) fn is_dialed(&self) -> bool {
         self.dialed.is_some()
     }
 
-    /// The protocol of a request to it: `version` is that of the client's request, `upgrading` whether it is an upgrade.
+    /// Protocol of a request to the endpoint; `version` is that of the client's request, `upgrading` whether it is an
+    /// upgrade.
     pub fn protocol(&self, version: Version, upgrading: bool) -> Protocol {
         let cluster = self.cluster();
         let client = match version {
@@ -313,7 +314,7 @@ impl PickedEndpoint {
         speaks.choose(cluster.protocol, client, upgrading)
     }
 
-    /// What the pool needs to know of it, for a request of this client in this protocol.
+    /// Connection properties for the pool, for a request of this client in this protocol.
     pub fn pool_target<'a>(&'a self, client: &'a Client, protocol: Protocol) -> PoolTarget<'a> {
         let cluster = self.cluster();
         let endpoint = self.endpoint();
@@ -334,7 +335,7 @@ impl PickedEndpoint {
         }
     }
 
-    /// The host of the request, if the TLS to the endpoint is for that host.
+    /// Host of the request, if the TLS settings of the endpoint depend on it.
     pub fn host(&self, worker: &Worker, parts: &Parts) -> Option<Rc<Host>> {
         let tls = self.cluster().tls(self.endpoint())?;
         if !tls.wants_host() {
@@ -358,7 +359,7 @@ impl PickedEndpoint {
     pub fn report(&self, outcome: Outcome) {
         let cluster = self.cluster();
         if self.is_dialed() {
-            // there is no other to go to
+            // no alternative endpoint exists
             return;
         }
         if let Some(verdict) = cluster.report(self.index(), outcome) {

@@ -1,8 +1,8 @@
-//! Watches over endpoints that are being connected to: a pending connect to one that leaves, is ejected or becomes
-//! unhealthy goes to another endpoint, which is no retry.
+//! Watches the endpoints of pending connects: if the endpoint is removed, ejected or unhealthy, the connect moves to
+//! another endpoint, which does not count as a retry.
 //!
-//! A connection that is there at once costs none of this. All of it is local to a worker; the control thread and workers
-//! that eject an endpoint wake one task of each worker, by [`crate::registry::Journal::changes`].
+//! Immediate connections cost nothing here. All state is local to a worker; the control thread, and workers that eject
+//! an endpoint, wake one task of each worker, by [`crate::registry::Journal::changes`].
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,11 +16,11 @@ use super::target::{PickedEndpoint, Tried};
 use crate::exchange::worker::Worker;
 use crate::telemetry::Counter;
 
-/// How many times one request, one raw TCP connection or one mirror gives up a pending connect for another endpoint. The
-/// connects after that are waited for, whatever becomes of their endpoints.
+/// Maximum number of moves of a pending connect for one request, raw TCP connection or mirror. Later connects run to
+/// their end, whatever happens to their endpoints.
 pub const MOVES_MAX: u8 = 16;
 
-/// Has the pending connects of a worker look at their endpoints whenever endpoints have changed, until the worker ends.
+/// Lets the pending connects of a worker check their endpoints whenever endpoints have changed, until the worker ends.
 pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
     while changes.changed().await.is_ok() {
         let Some(worker) = worker.upgrade() else {
@@ -30,26 +30,26 @@ pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
     }
 }
 
-/// Whether a pending connect may go to another endpoint.
+/// Permission of a pending connect to move to another endpoint.
 #[derive(Clone, Copy)]
 pub struct Moves {
-    /// Whether it may at all.
+    /// Whether it may move.
     pub at_all: bool,
-    /// Whether it may to one that is reached another way: directly, or by a gateway.
+    /// Whether it may move to an endpoint that is reached by another path: directly, or by another gateway.
     pub readdressed: bool,
 }
 
-/// A watch over the endpoint of one attempt, while that has no connection. Small, since every request has one.
+/// Watches the endpoint of one attempt while it has no connection. Small, since every request has one.
 pub struct EndpointWatch<'a> {
     worker: &'a Worker,
     connect: PendingConnect,
-    /// Reasons against the endpoint when the connect began: in panic mode, it may be used all the same.
+    /// Reasons that excluded the endpoint when the connect began: in panic mode, it is used anyway.
     reasons: u8,
     may: Moves,
 }
 
 impl<'a> EndpointWatch<'a> {
-    /// A watch that begins with its first poll.
+    /// Creates a watch that begins with its first poll.
     pub fn new(worker: &'a Worker, may: Moves) -> Self {
         Self {
             worker,
@@ -59,8 +59,7 @@ impl<'a> EndpointWatch<'a> {
         }
     }
 
-    /// Ready with the endpoint to go to instead of the one that was picked, preferably not one that was tried; to be polled
-    /// after the connect itself.
+    /// Ready with the endpoint to move to, preferably an untried one; poll it after the connect itself.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -85,7 +84,7 @@ impl<'a> EndpointWatch<'a> {
         Poll::Ready(Box::new(instead))
     }
 
-    /// The result of a connect, or the endpoint to go to instead while `is_pending` says so.
+    /// Waits for the result of a connect, or for the endpoint to move to while `is_pending` returns true.
     pub async fn over<T>(
         mut self,
         (picked, tried): (&PickedEndpoint, Option<&Tried>),

@@ -15,7 +15,7 @@ fn response_scopes(remove: &[&str], set: &[&str], add: &[&str]) -> HeaderScopes 
     }
 }
 
-/// Asserts what the request to the first destination looks like.
+/// Asserts the headers of a request to the first destination.
 fn check(rule: &HeaderScopes, destinations: &[HeaderScopes], before: &[&str], after: &[&str]) {
     let filters = RouteFilters::new(rule, destinations, None).unwrap();
     let mut edited = headers(before);

@@ -1,4 +1,4 @@
-//! Preflights and other cross-origin requests, as tables.
+//! Tests of preflights and other cross-origin requests, as tables.
 
 use super::*;
 

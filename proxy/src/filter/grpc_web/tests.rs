@@ -171,7 +171,7 @@ fn long_message_is_encoded_without_being_buffered() {
     assert!(encoder.data(piece).len() >= 40_000);
 }
 
-/// Text in which every byte is likely.
+/// Text in which any byte may occur.
 fn any_text() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![
         8 => prop::sample::select(b"AQUJDgw+/".to_vec()),
@@ -212,7 +212,7 @@ fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0_usize..7, 1..20)
 }
 
-/// The pieces of some bytes, whose lengths are the cuts, over and over.
+/// Splits bytes into pieces with the lengths `cuts`, repeated.
 fn cut<'b>(mut bytes: &'b [u8], cuts: &[usize]) -> Vec<&'b [u8]> {
     let mut pieces = Vec::new();
     let mut lengths = cuts.iter().cycle().take(200);

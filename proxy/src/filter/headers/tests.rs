@@ -67,7 +67,7 @@ pub(in crate::filter) fn with_context(test: impl FnOnce(&TemplateContext<'_>)) {
     });
 }
 
-/// Asserts what a scope makes of request headers.
+/// Asserts the result of a scope on request headers.
 fn check(scope: &HeaderScope, before: &[&str], after: &[&str]) {
     let compiled = RequestHeaderOps::compile(&[scope]).unwrap();
     let mut edited = headers(before);

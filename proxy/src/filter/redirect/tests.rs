@@ -7,7 +7,7 @@ fn none() -> Redirect {
     }
 }
 
-/// The location for a request by http on a listener at port 8080.
+/// The location for an http request on a listener with port 8080.
 fn location(redirect: &Redirect, authority: &str, target: &str) -> String {
     location_from(redirect, "http", authority, target)
 }

@@ -1,17 +1,17 @@
-//! Pauses between attempts: exponential, capped, and fully random, so that requests that failed together do not come
-//! again together.
+//! Back-off between attempts: exponential, capped, and fully random, so that requests that failed together are not
+//! retried together.
 
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// The longest pause in terms of the base.
+/// Maximum pause in multiples of the base.
 const CAP: u64 = 10;
 
-/// Draws pauses.
+/// Exponential back-off with full jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackOff {
-    /// What the pauses grow from.
+    /// Base of the pauses.
     ///
     /// Unit: time, > 0. Default: 25 ms. Source: `retries.backoff`.
     pub base: Duration,
@@ -26,7 +26,7 @@ impl Default for BackOff {
 }
 
 impl BackOff {
-    /// What the pause before a retry is below; the first retry is number 1.
+    /// Upper bound of the pause before a retry; the first retry is number 1.
     pub fn limit(self, retry: u32) -> Duration {
         let doubled = 1_u64.checked_shl(retry).unwrap_or(u64::MAX);
         let factor = doubled.saturating_sub(1).min(CAP);
@@ -34,7 +34,7 @@ impl BackOff {
         self.base.saturating_mul(factor as u32)
     }
 
-    /// The pause before a retry: anything from nothing to its limit.
+    /// Draws the pause before a retry: from 0 to its upper bound.
     pub fn draw(self, retry: u32, rng: &mut impl Rng) -> Duration {
         let nanos = u64::try_from(self.limit(retry).as_nanos()).unwrap_or(u64::MAX);
         match nanos {

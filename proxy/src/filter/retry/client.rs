@@ -1,4 +1,4 @@
-//! What a trusted client asks for in `x-envoy-` request headers. They are taken out: no upstream sees them.
+//! Request controls of trusted clients in `x-envoy-` headers. They are removed before the request is forwarded.
 
 use std::time::Duration;
 
@@ -18,23 +18,23 @@ const PER_TRY_TIMEOUT: HeaderName =
 const ALT_RESPONSE: HeaderName =
     HeaderName::from_static("x-envoy-upstream-rq-timeout-alt-response");
 
-/// Most retries that a client may ask for.
+/// Maximum number of retries that a client may request.
 pub const CLIENT_ATTEMPTS_MAX: u32 = 10;
 
-/// What a client asked for.
+/// Request controls of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controls {
     conditions: Conditions,
     attempts: Option<u32>,
-    /// In place of the route's; zero for none at all.
+    /// Timeout in place of the route's; zero for no timeout.
     timeout: Option<Duration>,
     per_try_timeout: Option<Duration>,
-    /// Whether a timeout is answered with 204 instead of 504.
+    /// Whether a timeout is reported with 204 rather than 504.
     pub alt_response: bool,
 }
 
 impl Controls {
-    /// Takes the controls out of the headers of a request whose client is trusted; none if there are none.
+    /// Removes the controls from the headers of a trusted client and returns them; `None` without any.
     pub fn take(headers: &mut HeaderMap) -> Option<Self> {
         let before = headers.len();
         let mut take = |name: HeaderName| headers.remove(name);
@@ -72,19 +72,19 @@ impl Controls {
         (headers.len() < before).then_some(controls)
     }
 
-    /// The timeout of the request, given that of its route.
+    /// Timeout of the request, given that of its route.
     pub fn timeout(&self, route: Option<Duration>) -> Option<Duration> {
         let asked = self.timeout.or(route);
         asked.filter(|timeout| !timeout.is_zero())
     }
 
-    /// How long one try may take, given what the route's policy says.
+    /// Timeout of one attempt, given that of the route's policy.
     pub fn per_try_timeout(&self, policy: Option<Duration>) -> Option<Duration> {
         let asked = self.per_try_timeout.or(policy);
         asked.filter(|timeout| !timeout.is_zero())
     }
 
-    /// The policy of the request, given that of its route; none if the route's counts as it is.
+    /// Retry policy of the request, given that of its route; `None` to keep the route's.
     pub fn policy(&self, route: Option<&RetryPolicy>) -> Option<RetryPolicy> {
         let base = match route {
             None if self.conditions.is_empty() => return None,
@@ -101,7 +101,7 @@ impl Controls {
     }
 }
 
-/// The words of a list; blanks around them do not count.
+/// Items of a comma-separated list, trimmed.
 fn words(value: &http::HeaderValue) -> impl Iterator<Item = &str> {
     let text = value.to_str().unwrap_or_default();
     text.split(',').map(str::trim)

@@ -1,4 +1,4 @@
-//! What is tried again: the words of `retryOn`, statuses, and names of response headers.
+//! Retry conditions: the words of `retryOn`, statuses, and names of response headers.
 
 use http::{HeaderMap, HeaderName, StatusCode};
 use smallvec::SmallVec;
@@ -9,8 +9,8 @@ use crate::fields;
 const RATE_LIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelimited");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Most statuses, and most header names, that one list holds; a trusted client may name no more. It bounds what a
-/// response is compared with.
+/// Maximum number of statuses and of header names in one list, also for a trusted client. Limits the comparisons for
+/// each response.
 pub const LISTED_MAX: usize = 32;
 
 /// Declares the conditions: `Variant "word"`; the position in this table is the bit.
@@ -24,7 +24,7 @@ macro_rules! conditions {
             /// Every condition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// As it is written.
+            /// The name in `retryOn`.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
@@ -33,27 +33,27 @@ macro_rules! conditions {
 }
 
 conditions! {
-    /// Any 5xx response, or none.
+    /// Any 5xx response, or no response.
     FiveXx "5xx",
     /// 502, 503, 504, or no response.
     GatewayError "gateway-error",
     /// No response.
     Reset "reset",
-    /// No response, and nothing of the request was sent in this try or an earlier one.
+    /// No response, and no byte of the request was sent in this attempt or an earlier one.
     ResetBeforeRequest "reset-before-request",
-    /// The connection could not be made.
+    /// The connection failed.
     ConnectFailure "connect-failure",
     /// 409.
     Retriable4xx "retriable-4xx",
     /// The endpoint refused the HTTP/2 stream unprocessed.
     RefusedStream "refused-stream",
-    /// A status that is listed.
+    /// A listed status.
     RetriableStatusCodes "retriable-status-codes",
-    /// A response header that is listed.
+    /// A listed response header.
     RetriableHeaders "retriable-headers",
-    /// A response with `x-envoy-ratelimited`, which otherwise forbids another try.
+    /// A response with `x-envoy-ratelimited`, which otherwise prevents a retry.
     EnvoyRatelimited "envoy-ratelimited",
-    /// Known, and without effect: there is no HTTP/3.
+    /// Accepted without effect: there is no HTTP/3.
     Http3PostConnectFailure "http3-post-connect-failure",
     /// gRPC status 1 in the response's headers.
     Cancelled "cancelled",
@@ -72,13 +72,13 @@ impl Condition {
         1 << self as u16
     }
 
-    /// The condition of that name.
+    /// The condition with that name.
     pub fn from_word(word: &str) -> Option<Self> {
         let mut all = Self::ALL.iter().copied();
         all.find(|condition| condition.word() == word)
     }
 
-    /// The condition that looks for this gRPC status.
+    /// The condition for this gRPC status.
     const fn of_grpc_status(status: u8) -> Option<Self> {
         Some(match status {
             1 => Self::Cancelled,
@@ -90,29 +90,29 @@ impl Condition {
         })
     }
 
-    /// Whether it looks for a gRPC status.
+    /// Whether the condition is on the gRPC status.
     pub const fn is_grpc(self) -> bool {
         self.bit() & GRPC != 0
     }
 }
 
-/// All conditions that look for a gRPC status.
+/// All conditions on the gRPC status.
 const GRPC: u16 = Condition::Cancelled.bit()
     | Condition::DeadlineExceeded.bit()
     | Condition::Internal.bit()
     | Condition::ResourceExhausted.bit()
     | Condition::Unavailable.bit();
 
-/// All conditions that look for a response's status.
+/// All conditions on the HTTP status.
 const STATUS: u16 = Condition::FiveXx.bit()
     | Condition::GatewayError.bit()
     | Condition::Retriable4xx.bit()
     | Condition::RetriableStatusCodes.bit();
 
-/// Why a request is tried again.
+/// Reason for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The connection could not be made.
+    /// The connection failed.
     ConnectFailure,
     /// The gRPC status in the response's headers.
     GrpcStatus,
@@ -120,23 +120,22 @@ pub enum Reason {
     Header,
     /// The endpoint refused the stream unprocessed.
     RefusedStream,
-    /// The try ended without a response.
+    /// The attempt ended without a response.
     Reset,
     /// The status of the response.
     Status,
-    /// The try took too long.
+    /// The attempt timed out.
     Timeout,
 }
 
 impl Reason {
-    /// Whether no endpoint can have acted on the request, so that another try adds nothing to what the service has to
-    /// do.
+    /// Whether certainly no endpoint has processed the request, so that a retry adds no load to the service.
     pub const fn is_unprocessed(self) -> bool {
         matches!(self, Self::ConnectFailure | Self::RefusedStream)
     }
 }
 
-/// A set of conditions.
+/// A set of retry conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     words: u16,
@@ -150,20 +149,20 @@ impl Conditions {
         self.words |= condition.bit();
     }
 
-    /// Adds a status, and the condition that looks at the list of them.
+    /// Adds a status, and the condition that uses the list of statuses.
     pub fn insert_status(&mut self, status: u16) {
         self.insert(Condition::RetriableStatusCodes);
         self.list_status(status);
     }
 
-    /// Adds a status to the list that [`Condition::RetriableStatusCodes`] looks at.
+    /// Adds a status to the list of [`Condition::RetriableStatusCodes`].
     pub fn list_status(&mut self, status: u16) {
         if self.statuses.len() < LISTED_MAX && !self.statuses.contains(&status) {
             self.statuses.push(status);
         }
     }
 
-    /// Adds a name to the list that [`Condition::RetriableHeaders`] looks at.
+    /// Adds a name to the list of [`Condition::RetriableHeaders`].
     pub fn list_header(&mut self, name: HeaderName) {
         if self.headers.len() < LISTED_MAX && !self.headers.contains(&name) {
             let mut headers = std::mem::take(&mut self.headers).into_vec();
@@ -172,7 +171,7 @@ impl Conditions {
         }
     }
 
-    /// These and those.
+    /// The union of both sets.
     #[must_use]
     pub fn with(mut self, others: &Self) -> Self {
         self.words |= others.words;
@@ -185,17 +184,17 @@ impl Conditions {
         self
     }
 
-    /// Whether nothing is tried again.
+    /// Whether the set is empty, so that nothing is retried.
     pub fn is_empty(&self) -> bool {
         self.words == 0
     }
 
-    /// Whether this condition is among them.
+    /// Whether the set contains this condition.
     pub fn contains(&self, condition: Condition) -> bool {
         self.words & condition.bit() != 0
     }
 
-    /// The conditions as `retryOn` would list them: statuses represent themselves.
+    /// The conditions as in `retryOn`, with statuses as numbers.
     pub fn words(&self) -> Vec<String> {
         let named = Condition::ALL.iter().copied();
         let named = named.filter(|condition| {
@@ -207,8 +206,8 @@ impl Conditions {
         words.chain(statuses).collect()
     }
 
-    /// Why a try that ended without a response is followed by another, if it is. `sent` is whether any byte of the
-    /// request went to an endpoint, in this try or an earlier one.
+    /// Reason to retry after an attempt without a response; `None` for no retry. `sent` is whether any byte of the
+    /// request was sent to an endpoint, in this attempt or an earlier one.
     pub fn on_failure(&self, kind: Kind, sent: bool) -> Option<Reason> {
         use Condition as C;
         let reason = match kind {
@@ -216,7 +215,7 @@ impl Conditions {
             Kind::AttemptTimeout => Reason::Timeout,
             Kind::UpstreamRefusedStream => Reason::RefusedStream,
             Kind::UpstreamClosed | Kind::UpstreamProtocol | Kind::UpstreamReset => Reason::Reset,
-            // not the endpoint's doing, or the time is over
+            // not caused by the endpoint, or the time is over
             Kind::DownstreamBody
             | Kind::NoCluster
             | Kind::NoHealthyUpstream
@@ -234,7 +233,7 @@ impl Conditions {
         (self.words & (any | own | before) != 0).then_some(reason)
     }
 
-    /// Why a response is not passed on but the request tried again, if it is.
+    /// Reason to discard this response and retry; `None` to pass it on.
     #[inline]
     pub fn on_response(&self, status: StatusCode, headers: &HeaderMap) -> Option<Reason> {
         let wanted = self
@@ -267,7 +266,7 @@ impl Conditions {
         wanted.then_some(Reason::Header)
     }
 
-    /// A gRPC status among headers is that of a response without a body; one in trailers is never looked at.
+    /// Checks the gRPC status of a response without a body, which is in its headers; never looks at trailers.
     fn on_grpc_status(&self, headers: &HeaderMap) -> Option<Reason> {
         if self.words & GRPC == 0 {
             return None;

@@ -251,7 +251,7 @@ proptest! {
         let draws: Vec<Duration> = (0..200).map(|_| back_off.draw(retry, &mut rng)).collect();
         prop_assert!(draws.iter().all(|draw| *draw < limit));
         let mean = draws.iter().sum::<Duration>() / 200;
-        // 200 draws have a standard deviation of 2 % of the limit
+        // the mean of 200 draws has a standard deviation of 2 % of the limit
         prop_assert!(mean > limit.mul_f64(0.35) && mean < limit.mul_f64(0.65), "{mean:?} of {limit:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What operators say of a TLS connection and of the certificates of both its sides.
+//! Operators for TLS connections and for the certificates of both sides.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,30 +6,30 @@ use super::TlsContext;
 use super::start_time::TimeFormat;
 use crate::tls::{Facts, Name};
 
-/// A part of what is known of a TLS connection.
+/// Field of a TLS connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TlsField {
     Cipher,
-    /// The certificate of the other side.
+    /// Field of the peer's certificate.
     Peer(CertificateField),
-    /// Our own certificate.
+    /// Field of the proxy's own certificate.
     Own(CertificateField),
     Version,
 }
 
-/// A part of a certificate.
+/// Field of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CertificateField {
-    /// When it ends to be valid.
+    /// Time when it expires.
     End(TimeFormat),
-    /// SHA-256 of all of it.
+    /// SHA-256 of the whole certificate.
     Fingerprint,
     Issuer,
     Names(NameKind),
-    /// All of it.
+    /// The whole certificate.
     Pem,
     Serial,
-    /// When it begins to be valid.
+    /// Time when its validity begins.
     Start(TimeFormat),
     Subject,
 }
@@ -43,17 +43,17 @@ pub(super) enum NameKind {
     Uri,
 }
 
-/// What became of a name that might be one of these operators.
+/// Result of parsing a name that may be one of these operators.
 pub(super) enum Parsed {
     Field(TlsField),
-    /// The argument is no time format.
+    /// The argument is not a valid time format.
     WrongFormat,
-    /// It takes no argument.
+    /// The operator takes no argument.
     WrongArgument,
 }
 
 impl TlsField {
-    /// Reads an operator, without the side of the connection that its name begins with.
+    /// Parses an operator without the prefix for the side of the connection.
     pub(super) fn parse(name: &str, argument: &str) -> Option<Parsed> {
         use CertificateField as Field;
         let format = |make: fn(TimeFormat) -> Field| match TimeFormat::parse(argument) {
@@ -87,7 +87,7 @@ impl TlsField {
         })
     }
 
-    /// Appends it, if it is known.
+    /// Appends the value, if it is known.
     pub(super) fn print(&self, out: &mut Vec<u8>, tls: Option<TlsContext<'_>>) {
         let Some(tls) = tls else {
             return;
@@ -127,7 +127,7 @@ impl CertificateField {
             Self::Names(kind) => kind.print(out, &facts.names),
             Self::Serial => out.extend_from_slice(facts.serial.as_bytes()),
             Self::Subject => out.extend_from_slice(facts.subject.as_bytes()),
-            // these are of the bytes, not of what they say
+            // computed from the bytes of the certificate, not from its fields
             Self::Fingerprint | Self::Pem => {}
         }
     }
@@ -154,7 +154,7 @@ impl NameKind {
     }
 }
 
-/// Times before 1970 are 1970: no certificate is that old.
+/// Converts a time; times before 1970 become 1970: no certificate is that old.
 fn time(seconds: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
 }

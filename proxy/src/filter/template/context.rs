@@ -1,4 +1,4 @@
-//! Everything that templates may speak of.
+//! Values for the operators of templates.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,26 +12,26 @@ use crate::telemetry::ResponseFlags;
 use crate::tls::Facts;
 use crate::tls::peer::PeerCertificate;
 
-/// Everything that templates may speak of. What is not known, or not yet, stays `None` or empty and prints as nothing.
+/// Values for the operators of templates. Unknown values are `None` or empty and print as nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct TemplateContext<'a> {
-    /// Address of the client, as far as it is trusted.
+    /// Address of the client, as far as it can be trusted.
     pub downstream_remote: Option<SocketAddr>,
     /// Address that the client connected to.
     pub downstream_local: Option<SocketAddr>,
     /// Address of the endpoint.
     pub upstream_remote: Option<SocketAddr>,
-    /// Peer address of the connection, whatever `x-forwarded-for` says.
+    /// Peer address of the connection, regardless of `x-forwarded-for`.
     pub downstream_direct_remote: Option<SocketAddr>,
-    /// TLS with the client.
+    /// TLS of the downstream connection.
     pub downstream_tls: Option<TlsContext<'a>>,
-    /// Our address towards the endpoint.
+    /// Local address of the upstream connection.
     pub upstream_local: Option<SocketAddr>,
-    /// DNS name that the endpoint is known by.
+    /// DNS name of the endpoint.
     pub upstream_name: Option<&'a str>,
-    /// Protocol of the connection with the endpoint; empty while there is none.
+    /// Protocol of the upstream connection; empty while there is none.
     pub upstream_protocol: &'static str,
-    /// TLS with the endpoint.
+    /// TLS of the upstream connection.
     pub upstream_tls: Option<TlsContext<'a>>,
     /// `outbound|PORT|SUBSET|HOST` of the chosen destination.
     pub upstream_cluster: &'a str,
@@ -39,47 +39,47 @@ pub struct TemplateContext<'a> {
     pub requested_server_name: Option<&'a str>,
     /// Protocol of the downstream connection.
     pub protocol: Version,
-    /// When the request began.
+    /// Time when the request began.
     pub start_time: SystemTime,
-    /// What time it is.
+    /// Current time.
     pub now: SystemTime,
-    /// Since the request began.
+    /// Time since the request began.
     pub duration: Duration,
-    /// From the beginning of the request to its last byte.
+    /// Time from the beginning of the request to its last byte.
     pub request_duration: Option<Duration>,
-    /// From the beginning of the request to the head of the endpoint's response.
+    /// Time from the beginning of the request to the head of the upstream response.
     pub response_duration: Option<Duration>,
-    /// Bytes of the request's body so far.
+    /// Bytes of the request body so far.
     pub bytes_received: u64,
-    /// How often the request was sent to an endpoint, this time included.
+    /// Number of attempts, including the current one.
     pub attempts: u32,
-    /// Id of the request, as it is sent on.
+    /// Request id for the upstream.
     pub request_id: Option<&'a HeaderValue>,
-    /// Random numbers for ids.
+    /// Random numbers for generated ids.
     pub random: Option<&'a RefCell<SmallRng>>,
     /// Response flags so far.
     pub response_flags: ResponseFlags,
-    /// Status of the response; 0 while there is none.
+    /// Response status; 0 while there is none.
     pub response_code: u16,
-    /// Details of the response, as in the access log.
+    /// Response code details, as in the access log.
     pub response_code_details: &'a str,
-    /// Name of this machine.
+    /// Host name of the machine.
     pub hostname: &'a str,
     /// Name of the route.
     pub route_name: &'a str,
     /// Request method.
     pub method: &'a str,
-    /// Path and query as they are now.
+    /// Current path and query.
     pub path: &'a str,
-    /// Authority as it is now.
+    /// Current authority.
     pub authority: &'a str,
     /// Request scheme.
     pub scheme: &'a str,
-    /// Request headers. While request headers are edited, the edited ones are read instead.
+    /// Request headers. Edits of request headers read the headers that they edit instead.
     pub request_headers: Option<&'a HeaderMap>,
-    /// Response headers. While response headers are edited, the edited ones are read instead.
+    /// Response headers. Edits of response headers read the headers that they edit instead.
     pub response_headers: Option<&'a HeaderMap>,
-    /// Environment of the process, read once when it started.
+    /// Environment of the process, read once at start.
     pub environment: &'a BTreeMap<String, String>,
 }
 
@@ -124,15 +124,15 @@ impl Default for TemplateContext<'_> {
     }
 }
 
-/// What templates may say of a TLS connection.
+/// TLS connection, as far as templates can print it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TlsContext<'a> {
     /// Version, as in `TLSv1.3`.
     pub version: &'a str,
-    /// Cipher suite, by OpenSSL's name.
+    /// Cipher suite, by its OpenSSL name.
     pub cipher: &'a str,
-    /// The certificate of the other side.
+    /// Certificate of the peer.
     pub peer: Option<&'a PeerCertificate>,
-    /// What our own certificate says.
+    /// Facts of the proxy's own certificate.
     pub own: Option<&'a Facts>,
 }

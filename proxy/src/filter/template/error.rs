@@ -1,15 +1,15 @@
-//! Why a text is not a template.
+//! Errors of parsing a template.
 
 use std::fmt;
 
-/// Why a text is not a template.
+/// Error of parsing a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
-    /// The argument of an operator makes no sense: the operator, and what is wrong.
+    /// The argument of an operator is invalid: the operator, and the reason.
     Argument(String, &'static str),
-    /// The text ends within an operator that starts at this byte.
+    /// The operator that starts at this byte is not closed.
     Open(usize),
-    /// No name of an operator.
+    /// The name is not an operator.
     UnknownOperator(String),
 }
 

@@ -1,11 +1,11 @@
-//! `%GRPC_STATUS(form)%`: the status of a gRPC response, as far as its headers say it.
+//! `%GRPC_STATUS(form)%`: the status of a gRPC response, if its headers contain one.
 
 use http::HeaderMap;
 
 use super::TemplateContext;
 use crate::filter::timeout::is_grpc;
 
-/// How a status is written.
+/// Format of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusForm {
     Camel,
@@ -13,7 +13,7 @@ pub(super) enum StatusForm {
     Snake,
 }
 
-/// Names by number: as Envoy writes them, and as the gRPC libraries do.
+/// Names by number: in Envoy's spelling, and in that of the gRPC libraries.
 const NAMES: [(&str, &str); 17] = [
     ("OK", "OK"),
     ("Canceled", "CANCELLED"),
@@ -35,7 +35,7 @@ const NAMES: [(&str, &str); 17] = [
 ];
 
 impl StatusForm {
-    /// Reads the argument of the operator.
+    /// Parses the argument of the operator.
     pub(super) fn parse(argument: &str) -> Option<Self> {
         Some(match argument {
             "" | "CAMEL_STRING" => Self::Camel,

@@ -1,15 +1,15 @@
-//! Ids: of the request, of the trace that it is part of, and made up ones.
+//! Ids: of the request, of its trace, and generated ones.
 
 use http::HeaderMap;
 use rand::{Rng, RngExt};
 
-/// Characters of a UUID.
+/// Number of characters of a UUID.
 pub const UUID_LENGTH: usize = 36;
 
-/// A random UUID (version 4, RFC 9562), in ASCII.
+/// Generates a random UUID (version 4, RFC 9562) in ASCII.
 pub fn uuid(rng: &mut impl Rng) -> [u8; UUID_LENGTH] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    /// Where the digits of each byte go, between the dashes.
+    /// Position of each byte's digits, between the dashes.
     const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     let bits: u128 = rng.random();
     let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
@@ -21,7 +21,7 @@ pub fn uuid(rng: &mut impl Rng) -> [u8; UUID_LENGTH] {
     text
 }
 
-/// The trace that a request is part of, as its sender says: by W3C's `traceparent`, else by the headers of B3.
+/// The trace id of a request: from `traceparent` (W3C), else from the B3 headers.
 pub(super) fn trace_id(headers: &HeaderMap) -> Option<&[u8]> {
     let text = |name: &str| Some(headers.get(name)?.as_bytes());
     let is_id = |id: &[u8]| matches!(id.len(), 16 | 32) && id.iter().all(u8::is_ascii_hexdigit);

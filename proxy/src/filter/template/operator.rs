@@ -1,4 +1,4 @@
-//! What a template is made of.
+//! Segments and operators of a template.
 
 use http::HeaderName;
 
@@ -11,14 +11,14 @@ pub(super) enum Segment {
     Literal(Box<str>),
     Operator {
         operator: Operator,
-        /// Longest text in characters, from `%OPERATOR:10%`.
+        /// Maximum number of characters, from `%OPERATOR:10%`.
         chars_max: Option<usize>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
-    /// One of Envoy's that never has a value here.
+    /// An operator of Envoy that never has a value here.
     Absent,
     AttemptCount,
     BytesReceived,
@@ -61,12 +61,12 @@ pub(super) enum Operator {
 pub(super) enum AddressPart {
     Both,
     Ip,
-    /// The network of this many bits that the IP is in.
+    /// The network of the IP address with this prefix length.
     Network(u8),
     Port,
 }
 
-/// What `%REQ(...)%` may name.
+/// Header names that `%REQ(...)%` accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     Authority,

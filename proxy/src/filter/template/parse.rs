@@ -1,4 +1,4 @@
-//! Text to segments.
+//! Parser from template text to segments.
 
 use http::HeaderName;
 
@@ -37,10 +37,10 @@ pub(super) fn segments(text: &str) -> Result<Vec<Segment>, TemplateError> {
 const NO_ARGUMENT: &str = "takes no argument";
 const WRONG_TIME: &str = "unknown or unfinished time specifier";
 
-/// Most bits of a network.
+/// Maximum prefix length of a network.
 const PREFIX_MAX: u8 = 128;
 
-/// Where the `%` is that ends an operator; text in parentheses and quotes may have its own. `None` when there is none.
+/// Position of the `%` that ends an operator, outside of parentheses and quotes; `None` if it is missing.
 fn end(text: &str) -> Option<usize> {
     let (mut depth, mut is_quoted) = (0_u32, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -56,7 +56,7 @@ fn end(text: &str) -> Option<usize> {
     None
 }
 
-/// `NAME(argument):10%rest`, taken apart.
+/// Parts of `NAME(argument):10%rest`.
 struct Inside<'t> {
     name: &'t str,
     argument: Option<&'t str>,
@@ -65,7 +65,7 @@ struct Inside<'t> {
 }
 
 impl<'t> Inside<'t> {
-    /// `None` when the operator is not closed.
+    /// Splits an operator; `None` if it is not closed.
     fn read(text: &'t str) -> Option<Self> {
         let end = end(text)?;
         let (inside, rest) = (&text[..end], &text[end + 1..]);
@@ -88,7 +88,7 @@ impl<'t> Inside<'t> {
     fn segment(&self) -> Result<Segment, TemplateError> {
         let operator = self.operator()?;
         if operator == Operator::Absent {
-            // its argument and length are Envoy's business
+            // operators without a value here: their arguments and lengths are not checked
             return Ok(Segment::Operator {
                 operator,
                 chars_max: None,
@@ -139,7 +139,7 @@ impl<'t> Inside<'t> {
             "GRPC_STATUS_NUMBER" => Operator::GrpcStatus(StatusForm::Number),
             "HOSTNAME" => Operator::Hostname,
             "PROTOCOL" => Operator::Protocol,
-            // what is read of a request is sent on at once
+            // the proxy forwards request bytes as soon as it reads them
             "REQUEST_DURATION" | "REQUEST_TX_DURATION" => Operator::RequestDuration,
             "REQUEST_HEADERS_BYTES" => Operator::RequestHeadersBytes,
             "REQUESTED_SERVER_NAME" => Operator::RequestedServerName,
@@ -203,7 +203,7 @@ impl<'t> Inside<'t> {
             .ok_or_else(|| self.wrong("the argument is no form of a status"))
     }
 
-    /// An IP address, or the network of so many bits that it is in.
+    /// Parses an IP address operator, with an optional prefix length.
     fn without_port(&self) -> Result<Operator, TemplateError> {
         let make = match self.name.strip_suffix("_WITHOUT_PORT").unwrap_or_default() {
             "DOWNSTREAM_DIRECT_LOCAL_ADDRESS" | "DOWNSTREAM_LOCAL_ADDRESS" => {
@@ -229,7 +229,7 @@ impl<'t> Inside<'t> {
         Ok(make(part))
     }
 
-    /// A part of a TLS connection, or one of Envoy's operators that have no value here.
+    /// Parses an operator for TLS, or one of Envoy's operators without a value here.
     fn tls(&self) -> Result<Operator, TemplateError> {
         let argument = self.argument.unwrap_or_default();
         type Make = fn(TlsField) -> Operator;
@@ -253,7 +253,7 @@ impl<'t> Inside<'t> {
         Ok(Operator::Absent)
     }
 
-    /// `first?second` of a header argument.
+    /// Splits `first?second` of a header argument.
     fn alternatives(&self) -> Result<(&'t str, Option<&'t str>), TemplateError> {
         let argument = self.required()?;
         Ok(match argument.split_once('?') {

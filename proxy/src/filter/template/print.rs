@@ -1,4 +1,4 @@
-//! Segments to text.
+//! Printing of segments.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Segment {
     }
 }
 
-/// Cuts what was printed from `start` on to `chars_max` characters; bytes that are not UTF-8 count one each.
+/// Shortens the text from `start` on to `chars_max` characters; each byte that is not UTF-8 counts as one.
 fn shorten(out: &mut Vec<u8>, start: usize, chars_max: usize) {
     let printed = &out[start..];
     let kept = match std::str::from_utf8(printed) {
@@ -50,7 +50,7 @@ impl Operator {
             Self::Absent => "",
             Self::AttemptCount => return print(out, context.attempts),
             Self::BytesReceived => return print(out, context.bytes_received),
-            // headers go before everything else
+            // headers are sent before any body byte
             Self::BytesSent => "0",
             Self::DownstreamDirectRemote(part) => {
                 return part.print(out, context.downstream_direct_remote);
@@ -127,7 +127,7 @@ impl AddressPart {
             (Self::Ip, Some(address)) => print(out, address.ip()),
             (Self::Port, Some(address)) => print(out, address.port()),
             (Self::Network(bits), Some(address)) => {
-                // one that is too long for the family has no network
+                // a prefix too long for the address family has no network
                 if let Ok(network) = IpNet::new(address.ip(), bits) {
                     print(out, network.trunc());
                 }
@@ -153,7 +153,7 @@ fn first_line<'a>(headers: Option<&'a HeaderMap>, name: &HeaderName) -> Option<&
     Some(headers?.get(name)?.as_bytes())
 }
 
-/// Milliseconds.
+/// Prints milliseconds.
 fn print_some(out: &mut Vec<u8>, duration: Option<Duration>) {
     if let Some(duration) = duration {
         print(out, duration.as_millis());
@@ -173,7 +173,7 @@ fn long_names(out: &mut Vec<u8>, flags: ResponseFlags) {
     }
 }
 
-/// Names and values of all lines, pseudo headers included, as Envoy counts them.
+/// Size of the names and values of all header lines, including pseudo-headers, as Envoy counts them.
 fn request_bytes(context: &TemplateContext<'_>) -> usize {
     let pseudo = [
         (":authority", context.authority),

@@ -1,4 +1,4 @@
-//! `%START_TIME(format)%`: strftime as Envoy has it, in UTC and English.
+//! `%START_TIME(format)%`: strftime as implemented by Envoy, in UTC and English.
 
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,16 +30,16 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// How many letters of a name `%a` and `%b` print.
+/// Number of letters that `%a` and `%b` print.
 const ABBREVIATED: usize = 3;
 
-/// A time format, read once.
+/// A parsed time format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TimeFormat(Box<[Piece]>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
-    /// This many digits of the fraction of the second.
+    /// This many digits of the fractional second.
     Fraction(u32),
     Literal(Box<str>),
     /// A specifier of strftime.
@@ -47,10 +47,10 @@ enum Piece {
     UnixSeconds,
 }
 
-/// Specifiers that represent a part of a time, and `%`.
+/// Specifiers for a single part of a time, and `%`.
 const PARTS: &str = "aAbBCdeghGHIjklmMpStuUVwWyYzZ%";
 
-/// Specifiers that represent several others.
+/// Expands specifiers that represent several others.
 fn written_out(specifier: char) -> Option<&'static str> {
     Some(match specifier {
         'c' => "%a %b %e %H:%M:%S %Y",
@@ -63,11 +63,11 @@ fn written_out(specifier: char) -> Option<&'static str> {
     })
 }
 
-/// Digits of a fraction that `%f` prints, and the most that `%Nf` may ask for.
+/// Number of fraction digits that `%f` prints; maximum for `%Nf`.
 const FRACTION_DIGITS_MAX: u32 = 9;
 
 impl TimeFormat {
-    /// Reads a format; empty means ISO 8601 with milliseconds. `None` for an unknown specifier.
+    /// Parses a format; empty means ISO 8601 with milliseconds. `None` for an unknown specifier.
     pub(super) fn parse(format: &str) -> Option<Self> {
         let format = if format.is_empty() {
             "%Y-%m-%dT%H:%M:%S.%3fZ"
@@ -79,13 +79,13 @@ impl TimeFormat {
         Some(Self(pieces.into()))
     }
 
-    /// Prints `time`; times before 1970, which only a broken clock gives, print as 1970.
+    /// Prints `time`; times before 1970, which only a wrong clock returns, print as 1970.
     pub(super) fn print(&self, out: &mut Vec<u8>, time: SystemTime) {
         let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = since_epoch.as_secs();
         let parts = Parts::of(seconds);
         for piece in &self.0 {
-            // Writing to memory does not fail.
+            // writing to memory does not fail
             let _ = match piece {
                 Piece::Fraction(digits) => {
                     let digits = *digits;
@@ -101,7 +101,7 @@ impl TimeFormat {
     }
 }
 
-/// Reads a format that is not empty.
+/// Parses a format that is not empty.
 fn read(format: &str, pieces: &mut Vec<Piece>) -> Option<()> {
     let mut rest = format;
     while let Some((before, after)) = rest.split_once('%') {
@@ -127,14 +127,14 @@ fn read(format: &str, pieces: &mut Vec<Piece>) -> Option<()> {
     Some(())
 }
 
-/// What a second is called.
+/// Calendar fields of a time.
 struct Parts {
     year: u64,
-    /// From 1.
+    /// 1 to 12.
     month: u64,
-    /// From 1.
+    /// 1 to 31.
     day: u64,
-    /// From 0, Sunday.
+    /// 0 to 6, from Sunday.
     weekday: u64,
     /// From 0.
     day_of_year: u64,
@@ -209,10 +209,10 @@ impl Parts {
         }
     }
 
-    /// Year and week by ISO 8601: the week that has a year's first Thursday is its first.
+    /// ISO 8601 year and week: the first week of a year is the one with its first Thursday.
     fn iso_week(&self) -> (u64, u64) {
         let weekday = (self.weekday + 6) % 7;
-        // The Thursday of this week, as a day of this year.
+        // the Thursday of this week, as a day of this year
         let thursday = (self.day_of_year + 3).checked_sub(weekday);
         let length = |year| 365 + u64::from(is_leap(year));
         match thursday {

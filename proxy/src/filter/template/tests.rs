@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use super::*;
 use crate::telemetry::ResponseFlags;
 
-/// A context in which everything has a value.
+/// Prints a template with a context in which everything has a value.
 fn print(text: &str) -> Option<String> {
     let mut request = HeaderMap::new();
     request.insert("x-id", HeaderValue::from_static("abc"));

@@ -1,4 +1,4 @@
-//! Values as text.
+//! Printing of values.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Every order in which threads make and close connections, wait for them and leave them idle.
+//! Models that explore every order in which threads open and close connections, wait for them and leave them idle.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn of(max: usize) -> Arc<Connections> {
     Arc::new(connections)
 }
 
-/// Makes a connection when it may, perhaps after waiting, and closes it again.
+/// Opens a connection when allowed, perhaps after waiting, and closes it again.
 fn come_and_go(connections: &Connections) {
     let context = Context::from_waker(Waker::noop());
     if let Err(ticket) = connections.join(1) {
@@ -62,7 +62,7 @@ fn waiter_and_releaser_never_miss_each_other() {
         let other = Arc::clone(&connections);
         let waits = loom::thread::spawn(move || {
             other.join(1).unwrap_err();
-            // what `join` looks at before it rings
+            // the condition that `join` checks before it wakes workers
             idle(other.crowd.load(Ordering::Relaxed)) > 0
         });
         let parks = is_crowded(connections.crowd.fetch_add(1, Ordering::AcqRel));

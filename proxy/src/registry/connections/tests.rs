@@ -19,7 +19,7 @@ fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> QueueTicket {
     QueueTicket::join(cluster, endpoint).expect("a place in line")
 }
 
-/// The turn of a waiting request, if it is its turn.
+/// The outcome of a waiting request, if it was served.
 fn turn(place: &QueueTicket) -> Option<Turn> {
     let mut turn = std::pin::pin!(place.turn());
     match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -71,7 +71,7 @@ fn endpoint_without_a_connection_gets_one_despite_the_limit() {
     assert!(one.is_some() && other.is_some());
     assert!(ConnectionPermit::acquire_strictly(&cluster, 3).is_none());
     let (waits, waits_too) = (join(&cluster, 1), join(&cluster, 2));
-    // the first goes on waiting: there is one too many
+    // the first waiter keeps waiting: the limit is still exceeded
     drop(other);
     assert!(turn(&waits).is_none());
     assert!(matches!(turn(&waits_too), Some(Turn::Connect(_))));
@@ -164,7 +164,7 @@ async fn wake_signal_fires_when_idle_connections_are_needed() {
     assert!(IdleMark::new(&cluster).1);
 }
 
-/// What a random walk does.
+/// Steps of a random walk.
 #[derive(Clone, Debug)]
 enum Step {
     Open(u64),
@@ -185,8 +185,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: what is counted is what is held, no request waits while there is room, an endpoint whose
-    /// requests wait has a connection, and everything is counted out at the end.
+    /// At each step the counts equal the permits held, no request waits while there is room, and an endpoint with
+    /// waiting requests has a connection; at the end all counts are zero.
     #[test]
     fn connections_are_counted_exactly(steps in proptest::collection::vec(step(), 1..120)) {
         let cluster = cluster(3);

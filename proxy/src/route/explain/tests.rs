@@ -2,7 +2,7 @@ use super::*;
 use crate::route::Conditions;
 use crate::route::tests::{exact, get, header, parameter, prefix, regex, rule, uri_prefix};
 
-/// A line as `+field wanted|got`, with `-` in front when it does not hold.
+/// Lines as `+field wanted|got`, or with `-` for a condition that does not hold.
 fn lines(conditions: Conditions, request: &crate::route::tests::Request) -> Vec<String> {
     let explained = explain(&rule(conditions), &request.head());
     let print = |line: Explained| {

@@ -83,7 +83,7 @@ fn hosts_are_normalized_without_port_trailing_dot_and_case() {
     ));
 }
 
-/// Compares with every pattern.
+/// Finds a host by comparing with every pattern.
 fn naive<'p>(patterns: &[&'p str], host: &str) -> Option<&'p str> {
     let fits = |pattern: &&&str| match pattern.strip_prefix('*') {
         Some("") => true,

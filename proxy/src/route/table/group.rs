@@ -1,4 +1,4 @@
-//! The rules that share a path, as lists in rule order; long ones are split by the value of a header or parameter.
+//! Rules that share a path, as lists in rule order. Long lists are split by the value of a header or query parameter.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -10,41 +10,41 @@ use crate::route::byte_map::ByteMap;
 use crate::route::method::MethodSet;
 use crate::route::{Conditions, HeaderKey, RequestHead, Rule, TextMatch, query};
 
-/// A list is split by a field when at least this many of its rules want an exact value of it.
+/// Minimum number of rules with an exact value for the same field, for a list to be split by that field.
 const SPLIT_MIN: usize = 8;
 
-/// Most fields that one list is split by; each costs a header or parameter lookup per request.
+/// Maximum number of fields to split a list by; each costs a header or parameter lookup per request.
 const SPLITS_MAX: usize = 4;
 
-/// A rule to try.
+/// A rule to check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     /// Number of the rule.
     pub(super) rule: u32,
-    /// Methods that the rule may take.
+    /// Methods that the rule may match.
     pub(super) methods: MethodSet,
-    /// What the place in the tree leaves open.
+    /// Conditions that the position in the prefix tree has not decided.
     pub(super) open: Open,
-    /// Number of the text that the path must hold for a match; [`Candidate::NO_INNER`] when there is none.
+    /// Number of the text that a matching path must contain; [`Candidate::NO_INNER`] for none.
     pub(super) inner: u32,
 }
 
-/// The conditions that remain for a request after the prefix tree selected a rule.
+/// Conditions to check after the prefix tree has selected a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Open {
     /// All conditions.
     All,
-    /// Conditions that are not about the path.
+    /// All conditions except `uri`.
     BeyondUri,
-    /// Nothing: the rule wins.
+    /// No conditions: the rule matches.
     Nothing,
 }
 
 impl Candidate {
-    /// No text is known.
+    /// No required text.
     pub(super) const NO_INNER: u32 = u32::MAX;
 
-    /// A candidate for a place in the tree that settles the condition on the path.
+    /// Creates a candidate whose path condition is decided by its position in the tree.
     pub(super) fn settled(number: u32, rule: &Rule) -> Self {
         let only_uri = rule.conditions.only_uri();
         Self {
@@ -57,7 +57,7 @@ impl Candidate {
         }
     }
 
-    /// A candidate for a place in the tree that leaves the condition on the path open.
+    /// Creates a candidate whose path condition must still be checked.
     pub(super) fn unsettled(number: u32, rule: &Rule) -> Self {
         Self {
             rule: number,
@@ -68,33 +68,33 @@ impl Candidate {
     }
 }
 
-/// The candidates of one place in the tree.
+/// The candidates at one position in the tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// Rules that every request has to check, in [`Groups::candidates`].
+    /// Rules to check for every request, in [`Groups::candidates`].
     plain: Range<u32>,
-    /// Rules that a value selects, in [`Groups::splits`].
+    /// Rules selected by a value, in [`Groups::splits`].
     splits: Range<u32>,
 }
 
-/// Candidates by the exact value that they want of one field.
+/// Candidates by their exact value for one field.
 #[derive(Clone, Debug)]
 struct Split {
     field: Field,
-    /// Value to position in `lists`.
+    /// Position in `lists` by value.
     values: ByteMap,
-    /// Parts of [`Groups::candidates`].
+    /// Ranges of [`Groups::candidates`].
     lists: Box<[Range<u32>]>,
 }
 
-/// What a list can be split by.
+/// Field to split a list by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Field {
     Header(HeaderName),
     Query(Box<str>),
 }
 
-/// What all groups are parts of.
+/// Storage of all groups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
     candidates: Vec<Candidate>,
@@ -102,7 +102,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Adds a group. `candidates` are in rule order; those behind one that leaves nothing open are never reached.
+    /// Adds a group. `candidates` are in rule order; those after one without open conditions are never reached, and
+    /// dropped.
     pub(super) fn add(&mut self, rules: &[Rule], mut candidates: Vec<Candidate>) -> Group {
         let winner = candidates
             .iter()
@@ -131,13 +132,13 @@ impl Groups {
         }
     }
 
-    /// Gives back what growing has left over.
+    /// Releases excess capacity.
     pub(super) fn shrink(&mut self) {
         self.candidates.shrink_to_fit();
         self.splits.shrink_to_fit();
     }
 
-    /// Visits the lists of a group that `head` has to try; each is in rule order.
+    /// Visits the candidate lists of a group for `head`; each is in rule order.
     pub(super) fn lists<'g>(
         &'g self,
         group: &Group,
@@ -152,7 +153,7 @@ impl Groups {
                 }
             };
             match &split.field {
-                // Any of several lines may bring a rule.
+                // each line of the header may select a rule
                 Field::Header(name) => head
                     .headers
                     .get_all(name)
@@ -196,8 +197,7 @@ fn to_usize(range: &Range<u32>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// The field of which most candidates want an exact value, if they are enough to split by it; the first one met of
-/// several.
+/// The field for which most candidates have an exact value, if there are enough to split; the first of several.
 fn commonest_field(rules: &[Rule], candidates: &[Candidate]) -> Option<Field> {
     if candidates.len() < SPLIT_MIN {
         return None;
@@ -214,7 +214,7 @@ fn commonest_field(rules: &[Rule], candidates: &[Candidate]) -> Option<Field> {
 }
 
 impl Field {
-    /// The fields of which `conditions` want an exact value.
+    /// Fields for which `conditions` have an exact value.
     fn all_of(conditions: &Conditions) -> impl Iterator<Item = Self> {
         let headers =
             conditions
@@ -232,7 +232,7 @@ impl Field {
         headers.chain(query)
     }
 
-    /// The exact value that `conditions` want of this field; the first one when they want several.
+    /// Exact value in `conditions` for this field; the first of several.
     fn wanted_by<'c>(&self, conditions: &'c Conditions) -> Option<&'c [u8]> {
         let exact = |value: &'c TextMatch| match value {
             TextMatch::Exact(wanted) => Some(wanted.as_bytes()),

@@ -1,4 +1,4 @@
-//! Two trees over the paths, one case-sensitive and one not, and the walk of a request.
+//! Two prefix trees over the paths, one case-sensitive and one not, and the search for the rule of a request.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,22 @@ use crate::route::{RequestHead, Rule, RuleIdx, UriMatch};
 /// The rules of a table by their paths.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    /// Paths as written, to positions in `places`.
+    /// Trie of paths as written; its values are positions in `places`.
     sensitive: Trie,
-    /// Lower-cased paths, to positions in `places`.
+    /// Trie of lower-cased paths; its values are positions in `places`.
     insensitive: Trie,
     places: Box<[NodeCandidates]>,
     groups: Groups,
-    /// Texts that paths must hold for an expression to be worth running.
+    /// Texts that a path must contain for a regular expression to match.
     inners: Box<[Finder<'static>]>,
 }
 
-/// The candidates at one node of a tree.
+/// Candidates at one node of a tree.
 #[derive(Clone, Debug)]
 struct NodeCandidates {
     /// For the path that ends here.
     exact: Group,
-    /// For every path that comes by.
+    /// For every path with this prefix.
     prefix: Group,
 }
 
@@ -101,7 +101,7 @@ impl Index {
     }
 }
 
-/// Whether a rule hangs in the tree that minds no case: not when there is no case to mind.
+/// Whether a rule belongs to the case-insensitive tree: it ignores case, and its path has letters.
 fn ignores_case(uri: &UriMatch) -> bool {
     match uri {
         UriMatch::Exact { value, ignore_case } | UriMatch::Prefix { value, ignore_case } => {
@@ -119,7 +119,7 @@ fn key(value: &str, uri: &UriMatch) -> Vec<u8> {
     }
 }
 
-/// The candidates of one tree by path, while they are collected.
+/// Candidates of one tree by path, while the index is built.
 #[derive(Default)]
 struct Paths(BTreeMap<Box<[u8]>, Collected>);
 
@@ -147,23 +147,23 @@ impl Paths {
     }
 }
 
-/// How many lists are merged at a time; a request that meets more of them takes them in turns.
+/// Maximum number of lists that are merged at a time; more lists are checked in several rounds.
 const LISTS_MERGED: usize = 12;
 
-/// The lists that a request has met, and the best rule so far.
+/// Candidate lists for a request, and the best rule so far.
 struct Search<'s> {
     rules: &'s [Rule],
     inners: &'s [Finder<'static>],
     head: &'s RequestHead<'s>,
     method: MethodSet,
     lists: SmallVec<[&'s [Candidate]; LISTS_MERGED]>,
-    /// Lowest number of a rule that matches; `u32::MAX` when there is none yet.
+    /// Lowest number of a matching rule; `u32::MAX` if none.
     best: u32,
 }
 
 impl<'s> Search<'s> {
     fn push(&mut self, mut list: &'s [Candidate]) {
-        // Most lists hold one candidate, which often wants another method: then there is nothing to merge.
+        // most lists have one candidate, often with another method: then there is nothing to merge
         while let Some((first, rest)) = list.split_first()
             && !first.methods.intersects(self.method)
         {
@@ -178,7 +178,7 @@ impl<'s> Search<'s> {
         self.lists.push(list);
     }
 
-    /// Checks the candidates of all lists in rule order, as long as they could beat the best one.
+    /// Checks the candidates of all lists in rule order, as long as they precede the best rule.
     fn try_lists(&mut self) {
         while let Some(candidate) = self.next() {
             if self.accepts(candidate) {
@@ -189,7 +189,7 @@ impl<'s> Search<'s> {
         self.lists.clear();
     }
 
-    /// Takes the candidate with the lowest number off its list; `None` when no list has one below the best.
+    /// Removes and returns the candidate with the lowest number; `None` if no candidate precedes the best rule.
     fn next(&mut self) -> Option<Candidate> {
         let mut lowest = self.best;
         let mut found = None;
@@ -217,7 +217,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Whether the path holds the text with this number, if there is one.
+    /// Whether the path contains the text with this number; true if there is no such text.
     fn may_hold(&self, inner: u32) -> bool {
         let inner = self.inners.get(inner as usize);
         inner.is_none_or(|inner| inner.find(self.head.path.as_bytes()).is_some())

@@ -1,26 +1,25 @@
-//! The plain text in regular expressions: what every match begins with, and what it holds further on.
+//! Literal text in regular expressions: the common prefix of all matches, and a text that they contain.
 //!
-//! Both are necessary, not sufficient: they save running an expression that cannot match.
+//! Both are necessary, not sufficient: they avoid running an expression that cannot match.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-/// Shorter texts are too common in paths to tell expressions apart.
+/// Minimum length of an inner text; shorter ones are too common in paths to be useful.
 const INNER_LEN_MIN: usize = 3;
 
-/// The plain text of one expression.
+/// Literal texts of one expression.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Literals {
-    /// The longest text that every match begins with; empty when there is none.
+    /// Longest prefix of every match; empty for none.
     pub(super) prefix: Box<[u8]>,
-    /// A text that every match holds behind its beginning.
+    /// A text that every match contains after the prefix.
     pub(super) inner: Option<Box<[u8]>>,
 }
 
 impl Literals {
-    /// Looks through an expression; finds nothing when it does not start at the beginning of the text, or is not
-    /// understood.
+    /// Extracts the literals of an expression; none if it is not anchored at the start, or not understood.
     pub(super) fn of(expression: &str) -> Self {
         let parsed = ParserBuilder::new().utf8(false).build().parse(expression);
         match parsed {
@@ -38,7 +37,7 @@ impl Literals {
     }
 }
 
-/// The longest literal among the parts that follow each other, but for the first, which is in the prefix.
+/// The longest literal in a concatenation, except for its first part, which is in the prefix.
 fn inner(hir: &Hir) -> Option<&[u8]> {
     let HirKind::Concat(parts) = hir.kind() else {
         return None;

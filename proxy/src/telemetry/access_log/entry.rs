@@ -1,11 +1,11 @@
-//! What a line of the access log is made of.
+//! The fields of an access log line.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use super::super::flags::ResponseFlags;
 
-/// The HTTP version that the client speaks.
+/// HTTP version of a downstream connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersion {
     /// HTTP/1.0.
@@ -17,7 +17,7 @@ pub enum HttpVersion {
 }
 
 impl HttpVersion {
-    /// As Envoy prints it.
+    /// The name in Envoy's logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -27,12 +27,12 @@ impl HttpVersion {
     }
 }
 
-/// Where an endpoint is.
+/// Address of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host<'a> {
     /// Address and port.
     Ip(SocketAddr),
-    /// Path of a Unix socket, or a name and port that have no address yet.
+    /// Path of a Unix socket, or an unresolved name and port.
     Text(&'a [u8]),
 }
 
@@ -42,36 +42,36 @@ impl From<SocketAddr> for Host<'_> {
     }
 }
 
-/// One finished request, or TCP connection; everything is borrowed. `None` prints `-` (text) or `null` (JSON).
+/// One finished request or TCP connection; all fields are borrowed. `None` prints `-` (text) or `null` (JSON).
 ///
-/// Text from the wire is bytes, since header values need not be UTF-8.
+/// Text from the wire is stored as bytes, since header values need not be UTF-8.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// When the first byte of the request arrived.
+    /// Time when the first byte of the request arrived.
     pub start: SystemTime,
-    /// Method; none for TCP.
+    /// Method; `None` for TCP.
     pub method: Option<&'a str>,
-    /// Path and query as the client sent them: `x-envoy-original-path` if the path was rewritten.
+    /// Path and query as sent by the client: `x-envoy-original-path` if the path was rewritten.
     pub path: Option<&'a [u8]>,
-    /// HTTP version that the client speaks; none for TCP.
+    /// HTTP version of the client; `None` for TCP.
     pub version: Option<HttpVersion>,
-    /// Status that was sent; 0 if none was.
+    /// Status sent to the client; 0 for none.
     pub response_code: u16,
     /// Response flags.
     pub flags: ResponseFlags,
-    /// Why the response is what it is, `via_upstream` for example. Spaces print as `_`.
+    /// Reason for the response, such as `via_upstream`. Spaces print as `_`.
     pub response_code_details: Option<&'a str>,
-    /// Why the connection was closed, if this proxy did it. Spaces print as `_`.
+    /// Reason for closing the connection, if the proxy closed it. Spaces print as `_`.
     pub connection_termination_details: Option<&'a str>,
-    /// Why the upstream connection failed.
+    /// Reason why the upstream connection failed.
     pub upstream_transport_failure_reason: Option<&'a str>,
     /// Body bytes received from the client.
     pub bytes_received: u64,
     /// Body bytes sent to the client.
     pub bytes_sent: u64,
-    /// First byte of the request to last byte of the response.
+    /// Time from the first byte of the request to the last byte of the response.
     pub duration: Duration,
-    /// Last byte sent upstream to first header received from there.
+    /// Time from the last byte sent upstream to the first header received.
     pub upstream_service_time: Option<Duration>,
     /// `x-forwarded-for`.
     pub x_forwarded_for: Option<&'a [u8]>,
@@ -81,32 +81,32 @@ pub struct Entry<'a> {
     pub request_id: Option<&'a [u8]>,
     /// Host or `:authority`.
     pub authority: Option<&'a [u8]>,
-    /// The address that the endpoint took the request on.
+    /// Address of the endpoint that served the request.
     pub upstream_host: Option<Host<'a>>,
-    /// Name of the cluster, as in `outbound|80||a.default.svc.cluster.local`.
+    /// Name of the cluster, such as `outbound|80||a.default.svc.cluster.local`.
     pub upstream_cluster: Option<&'a str>,
-    /// The Kubernetes cluster that the endpoint is in: its key where a policy shares traffic among clusters, else its name.
+    /// Kubernetes cluster of the endpoint: its key if a policy shares traffic among clusters, else its name.
     pub destination_cluster: Option<&'a str>,
-    /// The tier that the policy gives that cluster; none without a policy.
+    /// Tier of that cluster in the policy; `None` without a policy.
     pub destination_tier: Option<u8>,
-    /// How often the request was sent to an endpoint, or how many endpoints the connection was tried on.
+    /// Number of attempts: times that the request was sent, or endpoints that a TCP connection was tried on.
     pub attempts: u32,
-    /// Our address towards the endpoint.
+    /// Local address of the upstream connection.
     pub upstream_local_address: Option<SocketAddr>,
-    /// Our address towards the client.
+    /// Local address of the downstream connection.
     pub downstream_local_address: Option<SocketAddr>,
-    /// The client's address.
+    /// Address of the client.
     pub downstream_remote_address: Option<SocketAddr>,
     /// SNI.
     pub requested_server_name: Option<&'a str>,
-    /// The identity in the client's certificate: its first URI.
+    /// First URI of the client's certificate.
     pub downstream_peer_uri_san: Option<&'a str>,
     /// Name of the route.
     pub route_name: Option<&'a str>,
 }
 
 impl Default for Entry<'_> {
-    /// Nothing known, at the beginning of 1970; a base for struct update syntax.
+    /// An empty entry at the beginning of 1970; a base for struct update syntax.
     fn default() -> Self {
         Self {
             start: SystemTime::UNIX_EPOCH,

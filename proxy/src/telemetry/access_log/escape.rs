@@ -1,9 +1,9 @@
-//! Text that came from the wire, made safe for a line.
+//! Escapes text from the wire for a log line.
 //!
-//! Envoy prints such text as it is, so a client can end a quoted field or start a line of its own. Here it cannot.
+//! Envoy prints such text unchanged, so that a client can end a quoted field or start a new line; this prevents it.
 
-/// Bytes that [`text`] does not copy as they are: what is not printable ASCII, and what could end a quoted field or be
-/// taken for an escape. The same set as nginx's.
+/// Bytes that [`text`] escapes: all but printable ASCII, and those that could end a quoted field or look like an
+/// escape. The same set as nginx's.
 const TEXT: [bool; 256] = {
     let mut special = [false; 256];
     let mut byte = 0;
@@ -15,14 +15,14 @@ const TEXT: [bool; 256] = {
     special
 };
 
-/// The same and the space, which separates fields without quotes.
+/// Bytes of `TEXT`, and the space, which separates unquoted fields.
 const WORD: [bool; 256] = {
     let mut special = TEXT;
     special[b' ' as usize] = true;
     special
 };
 
-/// Bytes of valid UTF-8 that JSON strings cannot hold as they are (RFC 8259, section 7), and DEL.
+/// Bytes of valid UTF-8 that JSON strings must escape (RFC 8259, section 7), and DEL.
 const JSON: [bool; 256] = {
     let mut special = [false; 256];
     let mut byte = 0;
@@ -36,7 +36,7 @@ const JSON: [bool; 256] = {
 
 const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Appends text for a quoted field: control bytes, quotes, backslashes and what is not ASCII as `\xHH`.
+/// Appends text for a quoted field: control bytes, quotes, backslashes and non-ASCII bytes as `\xHH`.
 pub(super) fn text(out: &mut Vec<u8>, value: &[u8]) {
     if is_plain(value) {
         return out.extend_from_slice(value);
@@ -44,7 +44,7 @@ pub(super) fn text(out: &mut Vec<u8>, value: &[u8]) {
     copy(out, value, &TEXT, hex);
 }
 
-/// Appends text for a field without quotes: as [`text`], with `_` for a space.
+/// Appends text for an unquoted field: like [`text`], with `_` for a space.
 pub(super) fn word(out: &mut Vec<u8>, value: &[u8]) {
     if is_plain(value) && !value.contains(&b' ') {
         return out.extend_from_slice(value);
@@ -76,15 +76,15 @@ pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-/// Whether no byte is special to any of the functions above but the space: true for almost every value, and without
-/// branches, so that many bytes are looked at in one step.
+/// Whether none of these functions escapes any byte, apart from spaces: true for almost every value. Has no branches,
+/// so that many bytes are checked in one step.
 fn is_plain(value: &[u8]) -> bool {
     value.iter().fold(true, |plain, byte| {
         plain & (0x20..=0x7e).contains(byte) & (*byte != b'"') & (*byte != b'\\')
     })
 }
 
-/// Copies runs of bytes that are not special, and leaves the special ones to `escape`.
+/// Copies runs of plain bytes, and passes the others to `escape`.
 fn copy(
     out: &mut Vec<u8>,
     mut rest: &[u8],

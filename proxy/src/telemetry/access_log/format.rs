@@ -1,4 +1,4 @@
-//! The two formats of a line. Nothing here allocates beyond the buffer, and nothing goes through `fmt` but IPv6 addresses.
+//! The two formats of a line. Allocates nothing but the buffer, and formats only IPv6 addresses through `fmt`.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -143,7 +143,7 @@ pub(super) fn json(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
     out.extend_from_slice(b"}\n");
 }
 
-/// The keys that Istio does not have, after Istio's keys.
+/// Appends the keys that Istio's format does not have.
 fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
     let cluster = entry.destination_cluster.map(str::as_bytes);
     json_text(out, "destination_cluster", cluster);
@@ -158,20 +158,20 @@ fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
     json_text(out, "downstream_peer_uri_san", peer);
 }
 
-/// A field in quotes with the space before it.
+/// Appends a quoted field after a space.
 fn quoted(out: &mut Vec<u8>, value: Option<&[u8]>) {
     out.extend_from_slice(b" \"");
     text_value(out, value, escape::text);
     out.push(b'"');
 }
 
-/// A field without quotes with the space before it.
+/// Appends an unquoted field after a space.
 fn word(out: &mut Vec<u8>, value: Option<&str>) {
     out.push(b' ');
     text_value(out, value.map(str::as_bytes), escape::word);
 }
 
-/// Empty values print as missing ones: an empty field would shift the ones after it.
+/// Appends a text value. Empty values print as missing ones: an empty field would shift the following ones.
 fn text_value(out: &mut Vec<u8>, value: Option<&[u8]>, escape: fn(&mut Vec<u8>, &[u8])) {
     match value {
         Some(value) if !value.is_empty() => escape(out, value),
@@ -228,7 +228,7 @@ fn json_text(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
     out.push(b'"');
 }
 
-/// Details print the same in both formats: with `_` for spaces. They are ours, so ASCII escapes never occur.
+/// Appends details, with `_` for spaces in both formats. They are set by the proxy, so JSON escapes never occur.
 fn json_details(out: &mut Vec<u8>, key: &str, value: Option<&str>) {
     json_key(out, key);
     let Some(value) = value else {

@@ -1,4 +1,4 @@
-//! The buffers of lines between workers and the writer.
+//! Buffers of log lines between the workers and the writer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -12,38 +12,38 @@ use super::settings::{AccessLogFormat, AccessLogSettings};
 use super::timestamp::Timestamp;
 use crate::telemetry::cells::{Writers, bump};
 
-/// How often a worker checks its two buffers in turn before it drops a line.
+/// Number of times that a worker checks its two buffers in turn before it drops a line.
 ///
-/// One is always free, but the writer may have moved on to the second one between the first two attempts, and back
-/// between the next two if the worker lost the CPU there. Threads that share the last lane may also meet each other.
+/// One buffer is always free, but the writer may move on to the other one between two checks, and back if the worker
+/// loses the CPU meanwhile. Threads that share the last lane may also block each other.
 const TRIES: usize = 8;
 
-/// What workers and the writer share.
+/// State shared by workers and the writer.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    /// One per worker, and a last one for all other threads.
+    /// One lane per worker, and a last one for all other threads.
     pub(super) lanes: Box<[CachePadded<Lane>]>,
     pub(super) format: AccessLogFormat,
     pub(super) buffer_bytes_max: usize,
-    /// The writer waits until someone wakes it. Set before it looks at the buffers for the last time, under whose locks
-    /// it is read, so that no line can slip in between.
+    /// Whether the writer sleeps until woken. The writer sets it before it checks the buffers for the last time, and
+    /// workers read it under the locks of the buffers, so that no line is missed in between.
     pub(super) asleep: AtomicBool,
     pub(super) writer: OnceLock<Thread>,
-    /// Lines that the writer could not write.
+    /// Number of lines that the writer failed to write.
     pub(super) unwritten: AtomicU64,
 }
 
 /// The two buffers of one worker.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// The buffer that the worker uses first; the writer flips it before it takes the other.
+    /// Index of the buffer that the worker uses first; the writer flips it before it takes the other buffer.
     pub(super) active: AtomicUsize,
     pub(super) buffers: [Mutex<Buffer>; 2],
     pub(super) lines: AtomicU64,
     pub(super) dropped: AtomicU64,
 }
 
-/// Whole lines that wait to be written.
+/// Complete lines that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     pub(super) bytes: Vec<u8>,
@@ -104,7 +104,7 @@ impl Lanes {
 }
 
 impl Lane {
-    /// Swaps the lines that wait for an empty buffer. Only the writer calls this.
+    /// Swaps the waiting lines for an empty buffer. Called only by the writer.
     pub(super) fn take(&self, empty: &mut Vec<u8>) {
         debug_assert!(empty.is_empty());
         let taken = self.active.load(Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl Lane {
 }
 
 impl Buffer {
-    /// Appends one line; leaves nothing behind and returns false when it does not fit.
+    /// Appends one line; returns false and appends nothing if it does not fit.
     pub(super) fn append(
         &mut self,
         format: AccessLogFormat,
@@ -161,11 +161,11 @@ pub(super) fn lock(buffer: &Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many lines the log saw.
+/// Line counts of the access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessLogTotals {
     /// Lines handed to the writer.
     pub lines: u64,
-    /// Lines dropped for want of room, and lines that could not be written.
+    /// Lines dropped because a buffer was full, or that could not be written.
     pub dropped: u64,
 }

@@ -1,9 +1,9 @@
-//! What is logged, where, and how much may wait.
+//! Settings of the access log: format, target and buffer sizes.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a line looks.
+/// Format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessLogFormat {
     /// One JSON object per line.
@@ -13,39 +13,39 @@ pub enum AccessLogFormat {
     Text,
 }
 
-/// Where lines go.
+/// Destination of the lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccessLogTarget {
-    /// Appended to a file, which is reopened when its path names another file (rotation by renaming).
+    /// A file to append to. It is reopened when the path refers to another file (rotation by renaming).
     File(PathBuf),
     /// Standard output.
     #[default]
     Stdout,
 }
 
-/// What to log, where, and how much may wait.
+/// Settings of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLogSettings {
-    /// How a line looks.
+    /// Format of a line.
     pub format: AccessLogFormat,
-    /// Where lines go.
+    /// Destination of the lines.
     pub target: AccessLogTarget,
-    /// Bytes that may wait for the writer, per worker and buffer; lines beyond are dropped and counted.
+    /// Maximum size of a buffer; each worker has two. Further lines are dropped and counted.
     ///
-    /// Unit: bytes. Default: 1 MiB. Memory is taken as lines wait, not before.
+    /// Unit: bytes. Default: 1 MiB. Memory is allocated as lines arrive, not in advance.
     pub buffer_bytes_max: usize,
-    /// How long lines wait at most while others come, unless a buffer is half full. Default: 50 ms.
+    /// Maximum time that lines wait while others arrive, unless a buffer is half full. Default: 50 ms.
     ///
-    /// With nothing to write the writer sleeps until the next line, whatever this is.
+    /// Without lines the writer sleeps until the next one, whatever this is.
     pub flush_interval: Duration,
-    /// How often a file's path is looked at, while there are lines, to see whether it was renamed. Default: 1 s.
+    /// Interval at which the file's path is checked for rotation, while there are lines. Default: 1 s.
     pub rotation_interval: Duration,
-    /// How many workers log.
+    /// Number of workers that log.
     pub workers: usize,
 }
 
 impl AccessLogSettings {
-    /// Text to standard output with the default limit.
+    /// Creates settings for text to standard output with the default limits.
     pub fn new(workers: usize) -> Self {
         Self {
             format: AccessLogFormat::default(),

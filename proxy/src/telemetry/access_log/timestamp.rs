@@ -1,10 +1,10 @@
-//! ISO 8601 timestamps with milliseconds, in UTC, printed fast: the date and time are kept for as long as the second lasts.
+//! ISO 8601 timestamps with milliseconds, in UTC; date and time are formatted only once per second.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::runtime::dates;
 
-/// The last second that was printed.
+/// The last second that was formatted.
 #[derive(Clone, Debug)]
 pub(super) struct Timestamp {
     second: u64,
@@ -22,8 +22,8 @@ impl Default for Timestamp {
 }
 
 impl Timestamp {
-    /// Appends `2024-01-01T00:00:00.000Z`. Times before 1970, which only a broken clock gives, print as 1970; years
-    /// beyond 9999 are out of the format's reach and print their last four digits.
+    /// Appends `2024-01-01T00:00:00.000Z`. Times before 1970, which only a wrong clock returns, print as 1970; years
+    /// beyond 9999 print their last four digits.
     pub(super) fn append_to(&mut self, out: &mut Vec<u8>, time: SystemTime) {
         let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         if since_epoch.as_secs() != self.second {

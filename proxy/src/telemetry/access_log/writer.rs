@@ -1,8 +1,8 @@
-//! The thread that writes the access log, and the file or pipe that it writes to.
+//! The thread that writes the access log to a file or pipe.
 //!
-//! Between two rounds it lets the flush interval pass, so that lines are written many at a time; with nothing to write
-//! it sleeps until a worker wakes it. What it writes to may block for ever: then buffers fill up, lines are dropped,
-//! and requests go on.
+//! The writer pauses for the flush interval between two rounds, so that it writes many lines at a time; without lines
+//! it sleeps until a worker wakes it. If its target blocks, the buffers fill up and lines are dropped, but requests
+//! proceed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use super::lanes::Lanes;
 use super::settings::{AccessLogSettings, AccessLogTarget};
 
-/// A buffer that grew beyond this is let go when the writer goes to sleep.
+/// Capacity above which a buffer is released when the writer goes to sleep.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// The writing thread and the way to it.
+/// The writer thread, with its buffers and its commands.
 #[derive(Debug)]
 pub(super) struct Running {
     lanes: Arc<Lanes>,
     orders: Arc<Orders>,
 }
 
-/// What the writer is asked to do apart from writing.
+/// Commands to the writer.
 #[derive(Debug, Default)]
 struct Orders {
     stop: AtomicBool,
@@ -52,7 +52,7 @@ impl Running {
         let handle = thread::Builder::new()
             .name("access-log".to_owned())
             .spawn(move || writer.run())?;
-        // Just made, so it is not set.
+        // just created, so it is not set yet
         drop(lanes.writer.set(handle.thread().clone()));
         Ok(Self { lanes, orders })
     }
@@ -86,13 +86,13 @@ struct Writer {
     lanes: Arc<Lanes>,
     orders: Arc<Orders>,
     sink: Sink,
-    /// An empty buffer to give in exchange for a full one.
+    /// An empty buffer to swap for a full one.
     spare: Vec<u8>,
-    /// When the file's path was looked at last.
+    /// Time when the file's path was last checked.
     looked: Instant,
     flush_interval: Duration,
     rotation_interval: Duration,
-    /// Whether the last write failed, so that a full disk is reported once.
+    /// Whether the last write failed; a full disk is reported once.
     failing: bool,
 }
 
@@ -102,7 +102,7 @@ impl Writer {
             self.round();
             self.wait();
         }
-        // Twice, since each round empties one buffer of each lane.
+        // twice, since each round empties one buffer of each lane
         self.round();
         self.round();
         *self
@@ -113,7 +113,7 @@ impl Writer {
         self.orders.end.notify_all();
     }
 
-    /// Writes what waits in the active buffers.
+    /// Writes the lines in the active buffers.
     fn round(&mut self) {
         self.follow_rotation();
         let lanes = self.lanes.clone();
@@ -141,7 +141,7 @@ impl Writer {
         }
     }
 
-    /// Buffers keep their memory while lines keep coming, and give it back when a burst is over.
+    /// Releases large buffers at the end of a burst; while lines keep coming, buffers keep their memory.
     fn release_memory(&mut self) {
         release(&mut self.spare);
         for lane in &self.lanes.lanes {
@@ -183,7 +183,7 @@ fn release(bytes: &mut Vec<u8>) {
     }
 }
 
-/// Where lines go.
+/// Open target of the lines.
 #[derive(Debug)]
 pub(super) enum Sink {
     File { path: PathBuf, file: File },
@@ -212,7 +212,7 @@ impl Sink {
         }
     }
 
-    /// Opens the path again if it no longer names the open file, or in any case if `always`.
+    /// Opens the path again if it no longer refers to the open file, or always if `always`.
     fn reopen(&mut self, always: bool) -> io::Result<()> {
         let Self::File { path, file } = self else {
             return Ok(());
@@ -237,7 +237,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Whether a path names an open file, by device and inode.
+/// Whether a path refers to an open file, by device and inode.
 fn names(path: &Path, file: &File) -> io::Result<bool> {
     let open = file.metadata()?;
     match std::fs::metadata(path) {

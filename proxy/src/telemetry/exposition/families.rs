@@ -1,4 +1,4 @@
-//! Cells to the families of the `prometheus` crate. Iterators are lazy: a family is made when it is encoded.
+//! Converts cells to the families of the `prometheus` crate. Iterators are lazy: a family is made when it is encoded.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ pub(super) fn connections(stats: &StatsRegistry) -> impl Iterator<Item = MetricF
     makers.into_iter().map(move |make| make(&listeners))
 }
 
-/// Requests of rules with a `statPrefix`; classes that never came are left out.
+/// Requests of rules with a `statPrefix`, without status classes that never occurred.
 pub(super) fn routes(stats: &StatsRegistry) -> MetricFamily {
     let routes = stats.all_route_stats();
     let values = routes.iter().flat_map(|route| {
@@ -56,7 +56,7 @@ pub(super) fn routes(stats: &StatsRegistry) -> MetricFamily {
     counter_family(names::ROUTE_REQUESTS, values)
 }
 
-/// What became of the requests of services that several clusters serve; ways and reasons that never came are left out.
+/// Attempts, replays and tier shifts of services with several clusters, without values that never occurred.
 pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
     let tries = stats.all_member_tallies();
     let tries = tries.iter().flat_map(|tally| {
@@ -116,7 +116,7 @@ pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
     ]
 }
 
-/// Connections in plain text that a workload need not have taken.
+/// Plain-text connections to workloads that also accept mutual TLS of the mesh.
 pub(super) fn plaintext(telemetry: &Telemetry) -> MetricFamily {
     let counts = telemetry.plaintext.counts();
     let [workload, namespace, ..] = label::SOURCE;
@@ -131,7 +131,7 @@ pub(super) fn plaintext(telemetry: &Telemetry) -> MetricFamily {
     counter_family(names::INBOUND_PLAINTEXT, counts)
 }
 
-/// How clusters stand in the services that they serve.
+/// Shares and available endpoints of clusters, by service.
 pub(super) fn standing(states: &[MemberState]) -> [MetricFamily; 2] {
     let labels = |state: &MemberState| {
         vec![
@@ -151,7 +151,7 @@ pub(super) fn standing(states: &[MemberState]) -> [MetricFamily; 2] {
     ]
 }
 
-/// Protocols that a listener never saw are left out.
+/// Values of one count by listener and protocol, without protocols that never occurred.
 fn connection_values(
     listeners: &[Arc<ListenerStats>],
     of: fn(ConnectionTotals) -> u64,
@@ -190,7 +190,7 @@ pub(super) fn workers(counters: &WorkerCounters) -> impl Iterator<Item = MetricF
     let levels = by_family(Gauge::ALL, |gauge| gauge.series()).map(|(family, members)| {
         let values = members.iter().map(|gauge| {
             let labels = series_labels(gauge.series());
-            // Below zero only while another worker's half of a move is not visible yet.
+            // below zero only while another worker's part of a move is not visible yet
             (labels, counters.gauge(*gauge).max(0) as f64)
         });
         gauge_family(family, values)
@@ -198,7 +198,7 @@ pub(super) fn workers(counters: &WorkerCounters) -> impl Iterator<Item = MetricF
     counts.chain(levels).chain([local_replies])
 }
 
-/// Runs of series that share a family, which [`names`] keeps together.
+/// Groups consecutive series of the same family; [`names`] keeps them together.
 fn by_family<T: Copy>(
     all: &'static [T],
     series: fn(T) -> Series,
@@ -291,7 +291,7 @@ pub(super) fn counter_family(
     family_of(family, MetricType::COUNTER, metrics.collect())
 }
 
-/// A counter without labels that does not count in whole numbers.
+/// A counter without labels, with a fractional value.
 pub(super) fn decimal_counter_family(family: Family, value: Option<f64>) -> MetricFamily {
     let metrics = value.map(|value| counter_metric(Vec::new(), value));
     family_of(family, MetricType::COUNTER, metrics.into_iter().collect())

@@ -1,9 +1,9 @@
-//! The two text formats that a scrape may ask for, and where they differ.
+//! The two text formats of a scrape, and their differences.
 //!
 //! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/> and
-//! <https://prometheus.io/docs/specs/om/open_metrics_spec/>. OpenMetrics calls a counter's family by its name without
-//! `_total`, and ends with a line that tells a whole scrape from one that was cut off. Samples are the same in both, so a
-//! series has one name whatever its scraper asks for.
+//! <https://prometheus.io/docs/specs/om/open_metrics_spec/>. OpenMetrics names a counter's family without `_total`, and
+//! ends with a line that shows whether a scrape is complete. Samples are the same in both, so that a series has the
+//! same name in both formats.
 
 use std::io::Write;
 
@@ -31,7 +31,7 @@ impl TextFormat {
         }
     }
 
-    /// The end of the page, after the last family.
+    /// End of the page, after the last family.
     pub(super) const fn end(self) -> &'static [u8] {
         match self {
             Self::Prometheus => b"",
@@ -39,7 +39,7 @@ impl TextFormat {
         }
     }
 
-    /// Help and type of a family.
+    /// Appends help and type of a family.
     pub(super) fn append_header(
         self,
         out: &mut Vec<u8>,
@@ -50,11 +50,11 @@ impl TextFormat {
             Self::OpenMetrics if kind == "counter" => name.strip_suffix("_total").unwrap_or(name),
             _ => name,
         };
-        // Writing to a vector cannot fail.
+        // writing to a vector cannot fail
         let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A family with its samples.
+    /// Appends a family with its samples.
     pub(super) fn append_family(
         self,
         out: &mut Vec<u8>,
@@ -70,7 +70,7 @@ impl TextFormat {
             "# HELP {stem} {}\n# TYPE {stem} counter",
             family.help()
         );
-        // The encoder writes the same two lines with the name of the samples.
+        // the encoder writes the same two lines with the name of the samples
         family.set_help(String::new());
         let mut text = Vec::new();
         TextEncoder::new().encode(&[family], &mut text)?;

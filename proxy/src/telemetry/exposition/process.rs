@@ -1,6 +1,6 @@
-//! The process itself, as Linux shows it below `/proc/self`, under the names that all Prometheus clients use.
+//! Metrics of the process from `/proc/self`, under the names that all Prometheus clients use.
 //!
-//! What cannot be read is left out: on other systems, everything.
+//! Metrics that cannot be read are left out; on other systems than Linux, all of them.
 
 use std::fs;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use prometheus::proto::MetricFamily;
 use super::super::names::{self, Family};
 use super::families::{decimal_counter_family, gauge_family};
 
-/// Ticks per second of the times in `/proc/self/stat`; fixed by the kernel's interface on every architecture.
+/// Ticks per second of times in `/proc/self/stat`; fixed by the kernel's interface on every architecture.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// CPU time, memory, file descriptors and threads of now.
+/// Current CPU time, memory, file descriptors and threads.
 pub(super) fn families() -> impl Iterator<Item = MetricFamily> {
     let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let (stat, status, limits) = (read("stat"), read("status"), read("limits"));
@@ -37,7 +37,8 @@ pub(super) fn families() -> impl Iterator<Item = MetricFamily> {
     .into_iter()
 }
 
-/// A field of `/proc/self/stat` by its number in proc(5). The second one, the name, may hold spaces and parentheses.
+/// A field of `/proc/self/stat` by its number in proc(5). The second field, the name, may contain spaces and
+/// parentheses.
 fn stat_field(stat: &str, number: usize) -> Option<f64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name
@@ -60,7 +61,7 @@ fn boot_time(stat: &str) -> Option<f64> {
     status_field(stat, "btime ")
 }
 
-/// The number that follows a key at the beginning of a line.
+/// The number after a key at the beginning of a line.
 fn status_field(status: &str, key: &str) -> Option<f64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(key))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
@@ -70,12 +71,12 @@ fn resident_bytes(status: &str) -> Option<f64> {
     status_field(status, "VmRSS:").map(|kibibytes| kibibytes * 1_024.0)
 }
 
-/// The limit in effect is the soft one, the first of the two. `unlimited` is left out.
+/// The soft limit of open files, the first of two values; `None` for `unlimited`.
 fn open_files_max(limits: &str) -> Option<f64> {
     status_field(limits, "Max open files")
 }
 
-/// One of them is the one that reads the folder.
+/// Number of open files, without the one that reads the folder.
 fn open_files() -> Option<f64> {
     let open = fs::read_dir("/proc/self/fd").ok()?.count();
     Some(open.saturating_sub(1) as f64)

@@ -1,4 +1,4 @@
-//! How far sources are in effect, as families.
+//! Families for the applied state of configuration sources.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use super::super::names::{self, label};
 use super::super::propagation::{BOUNDS, PropagationStats, Tracked};
 use super::families::{counter_family, family_of, gauge_family, pair};
 
-/// The families of all sources.
+/// All families about sources.
 pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 5] {
     let tracked = stats.tracked();
     let now = SystemTime::now();
@@ -48,7 +48,7 @@ fn labels(of: &Tracked) -> Vec<LabelPair> {
 fn histogram(of: &Tracked) -> Metric {
     let mut count = 0;
     let mut buckets = Vec::new();
-    // The encoder adds the last bucket, `+Inf`, itself: that has all of them.
+    // the encoder adds the last bucket, `+Inf`, with the total count
     for (bound, counted) in BOUNDS.iter().zip(of.buckets) {
         count += counted;
         let mut bucket = Bucket::default();

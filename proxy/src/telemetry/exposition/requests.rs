@@ -1,7 +1,7 @@
 //! Istio's standard HTTP and gRPC metrics as text, one label set at a time.
 //!
-//! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>. All series of a family stand together, hence
-//! the walk over all label sets once per family.
+//! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>. All series of a family must be adjacent,
+//! hence one pass over all label sets per family.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::names::{self, Family, label};
 use super::super::requests::{RequestProtocol, RequestStats, Total, Variant};
 use super::format::TextFormat;
 
-/// Bytes after which a chunk is handed out; the last label set goes over it.
+/// Size after which a chunk is returned; the last label set may exceed it.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// A family of the request metrics.
@@ -74,19 +74,19 @@ impl Kind {
     }
 }
 
-/// Writes the request metrics as it is iterated.
+/// Iterator that writes the request metrics.
 pub(super) struct RequestText {
     handles: Vec<Arc<RequestStats>>,
-    /// Which family comes next, and which label set of it.
+    /// Position of the next family, and of its next label set.
     family: usize,
     handle: usize,
-    /// Whether the family's header is written: only above its first series.
+    /// Whether the family's header was written, which happens only before its first series.
     headed: bool,
     format: TextFormat,
 }
 
 impl RequestText {
-    /// The metrics of these label sets.
+    /// Creates the iterator for these label sets.
     pub(super) fn new(handles: Vec<Arc<RequestStats>>, format: TextFormat) -> Self {
         Self {
             handles,
@@ -154,7 +154,7 @@ fn append_histogram(
 ) {
     for (bound, count) in total.cumulative() {
         append(out, &[name, b"_bucket{", labels]);
-        // Writing to a vector cannot fail, here and below.
+        // writing to a vector cannot fail, here and below
         let _ = write!(out, ",le=\"{bound}\"}} ");
         append_line(out, &[], count);
     }
@@ -168,7 +168,7 @@ fn append_histogram(
     append_line(out, &[name, b"_count{", labels, b"} "], total.count());
 }
 
-/// A sample: its parts up to the value, and the value.
+/// Appends a sample: the parts before the value, then the value.
 pub(super) fn append_line(out: &mut Vec<u8>, parts: &[&[u8]], value: u64) {
     append(out, parts);
     append(out, &[itoa::Buffer::new().format(value).as_bytes(), b"\n"]);
@@ -178,7 +178,7 @@ fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// The labels of reporter, source and destination, without braces.
+/// Appends the labels of reporter, source and destination, without braces.
 pub(super) fn append_party_labels(out: &mut Vec<u8>, labels: &RequestLabels) {
     append_label(out, label::REPORTER, labels.reporter.as_str());
     let sources = label::SOURCE.into_iter().zip(labels.source.values());
@@ -197,7 +197,7 @@ pub(super) fn append_party_labels(out: &mut Vec<u8>, labels: &RequestLabels) {
     );
 }
 
-/// All labels of a series but `le`, without braces.
+/// Appends all labels of a series except `le`, without braces.
 fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
     append_party_labels(out, labels);
     if variant == Variant::OVERFLOW {
@@ -228,10 +228,10 @@ fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
     );
 }
 
-/// What [`Variant::OVERFLOW`] says for everything that it lumps together.
+/// Value of the labels that [`Variant::OVERFLOW`] combines.
 const OTHER: &str = "other";
 
-/// One label, after a comma if it is not the first.
+/// Appends one label, after a comma if it is not the first.
 pub(super) fn append_label(out: &mut Vec<u8>, name: &str, value: &str) {
     if !out.is_empty() {
         out.push(b',');

@@ -10,7 +10,7 @@ use super::super::tcp::TcpTotals;
 use super::format::TextFormat;
 use super::requests::{append_label, append_line, append_party_labels};
 
-/// One family with its samples, each with the flags that it carries.
+/// A family, with a function that returns its samples by response flags.
 type Of = (Family, fn(&TcpTotals) -> Vec<(ResponseFlags, u64)>);
 
 const FAMILIES: [Of; 4] = [
@@ -26,7 +26,7 @@ const FAMILIES: [Of; 4] = [
     }),
 ];
 
-/// The metrics of these label sets; label sets without a connection are left out.
+/// Text for these label sets, without those that never had a connection.
 pub(super) fn text(handles: &[Arc<RequestStats>], format: TextFormat) -> Vec<u8> {
     let used: Vec<(&RequestLabels, TcpTotals)> = handles
         .iter()
@@ -59,8 +59,8 @@ pub(super) fn text(handles: &[Arc<RequestStats>], format: TextFormat) -> Vec<u8>
     out
 }
 
-/// How connections with these labels are secured, as the side that receives them reports it: only a client that is known by
-/// its certificate has a principal.
+/// Security of connections with these labels, as reported by the receiving side: only a client with a certificate has a
+/// principal.
 fn security(labels: &RequestLabels) -> Security {
     match labels.reporter {
         Reporter::Source => Security::Unknown,

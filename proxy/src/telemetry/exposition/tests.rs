@@ -70,7 +70,7 @@ fn record() -> RequestRecord {
     }
 }
 
-/// Istio's labels, in full; a gRPC series has these and its status.
+/// Istio's labels; gRPC series have the status in addition.
 const ISTIO_LABELS: [&str; 24] = [
     "reporter",
     "source_workload",
@@ -414,7 +414,7 @@ fn open_metrics_has_the_same_samples_under_families_without_total() {
     let text = text_of(&exposition, TextFormat::OpenMetrics);
     let plain = text_of(&exposition, TextFormat::Prometheus);
     let samples = |text: &str| -> Vec<String> {
-        // The process goes on between two scrapes.
+        // process metrics change between two scrapes
         let stays = |line: &&str| !line.starts_with('#') && !line.starts_with("process_");
         text.lines().filter(stays).map(str::to_owned).collect()
     };
@@ -506,7 +506,7 @@ fn seconds_to_the_effect_of_a_change_are_a_histogram() {
         };
         telemetry.propagation.applied(source, true);
     }
-    // which the reader checks
+    // the parser checks it
     let scrape = exposed(&telemetry);
     let name = "strait_config_propagation_seconds";
     assert_eq!(scrape.kinds[name], "histogram");

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The order of the printed flags, from the behaviour notes on access logs.
+/// The order of printed flags.
 const ORDER: &str = "LH UH UT LR UR UF UC UO NR DI FI RL UAEX RLSE DC URX SI IH DPE UMSDR RFCF NFCF DT UPE NC OM DF DO DR";
 
 fn parse(text: &str) -> ResponseFlags {

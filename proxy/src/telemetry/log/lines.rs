@@ -1,7 +1,8 @@
-//! Lines of the process log on their way to standard error, which a thread of its own writes.
+//! Buffer of process log lines for standard error, written by a thread of its own.
 //!
-//! The reader of standard error may stall: then the thread waits, lines are dropped, and no other thread notices.
-//! Invariant: no caller of [`Lines`] waits for a write but [`Lines::flush`], which waits only while lines move.
+//! If the reader of standard error stalls, the thread waits and lines are dropped, but no other thread waits.
+//! Invariant: no caller of [`Lines`] waits for a write except [`Lines::flush`], which waits only while lines are
+//! written.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,13 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of lines that wait to be written; past it, lines are dropped and counted.
+/// Maximum number of bytes that wait to be written; beyond it, lines are dropped and counted.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes that are written at once.
+/// Number of bytes to write at once.
 const WRITE_BYTES: usize = 16 << 10;
 
-/// The way to the writing thread.
+/// Handle of the buffer, used as the log's writer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines(Arc<Shared>);
 
@@ -29,11 +30,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     text: Vec<u8>,
-    /// Dropped lines that are not reported yet.
+    /// Number of dropped lines that were not reported yet.
     untold: u64,
-    /// Whether the thread is at it.
+    /// Whether the thread is writing now.
     writing: bool,
-    /// Changes whenever something was written.
+    /// Number of writes so far.
     writes: u64,
 }
 
@@ -42,7 +43,7 @@ impl Waiting {
         self.text.is_empty() && !self.writing
     }
 
-    /// What is to be written now, with a last line about what is missing.
+    /// Takes the text to write, with a last line about dropped lines.
     fn take(&mut self) -> Vec<u8> {
         let mut text = std::mem::take(&mut self.text);
         let untold = std::mem::take(&mut self.untold);
@@ -68,12 +69,12 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Lines dropped for want of room.
+    /// Number of lines dropped because the buffer was full.
     pub(super) fn dropped(&self) -> u64 {
         self.0.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything is written, or until nothing was for as long as this.
+    /// Waits until everything is written, or until no write happened for `pause_max`.
     pub(super) fn flush(&self, pause_max: Duration) {
         let mut waiting = self.0.lock();
         while !waiting.is_done() {
@@ -94,7 +95,7 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes for as long as the process lives. What cannot be written is gone: there is nowhere to say so.
+    /// Writes as long as the process lives. Ignores errors: there is no place to report them.
     fn write(&self, mut sink: impl Write) {
         let mut waiting = self.lock();
         loop {
@@ -115,7 +116,7 @@ impl Shared {
 }
 
 impl Write for Lines {
-    /// Takes one line whole, or drops it.
+    /// Takes one whole line, or drops it.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut waiting = self.0.lock();
         if waiting.text.len() + line.len() > WAITING_BYTES_MAX {
@@ -175,7 +176,7 @@ mod tests {
         let dropped = lines.dropped();
         assert!(dropped > 0, "5,000 lines have room");
         let (mut text, mut piece) = (Vec::new(), [0; 64 << 10]);
-        // what was written, and what is told to be missing, are all
+        // written lines and reported losses add up to all lines
         while seen(&text) < 5_000 {
             let read = reader.read(&mut piece).expect("written");
             text.extend_from_slice(&piece[..read]);
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(kept as u64 + dropped, 5_000);
     }
 
-    /// Lines that arrived, and lines that are reported as dropped.
+    /// Number of lines that arrived, plus those reported as dropped.
     fn seen(text: &[u8]) -> u64 {
         let text = String::from_utf8_lossy(text);
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

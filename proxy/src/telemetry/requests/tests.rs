@@ -180,7 +180,7 @@ fn unknown_codes_share_one_overflow_cell() {
     let all: u64 = totals.iter().map(|(_, total)| total.duration.count()).sum();
     assert_eq!(all, u64::from(codes));
 
-    // What has a cell of its own keeps it.
+    // a variant with a cell of its own keeps it
     stats.record(WorkerId(0), &http(0));
     assert_eq!(counts(&stats)[0], (0, 2));
 }
@@ -193,7 +193,7 @@ fn threads_without_a_worker_share_one_exact_table() {
             let stats = &stats;
             scope.spawn(move || {
                 for count in 0..4_000 {
-                    // Each thread meets the codes in another order, so that they race for slots.
+                    // each thread records the codes in another order, so that they race for slots
                     stats.record(WorkerId::CONTROL, &http((count + thread * 5) % 20));
                 }
             });

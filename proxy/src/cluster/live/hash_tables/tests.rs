@@ -1,4 +1,4 @@
-//! When hash tables are built, and that it makes no difference to picks.
+//! Tests of when hash tables are built, and that it makes no difference to picks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A connection or stream that carries another protocol than HTTP from here on.
+//! Connections and streams that have switched to another protocol.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,17 +12,17 @@ use tokio::sync::oneshot;
 
 use super::{CutOff, DownstreamBody, HandedOver, Inlet, Lane, OUTBOUND_BYTES_MAX};
 
-/// The connection or stream of a request, for the other protocol that it asks for.
+/// The connection or stream of a request that asks for another protocol.
 #[derive(Debug)]
 pub enum Switched {
-    /// The connection, once its response has been sent.
+    /// The whole connection, once the response has been sent.
     Connection(oneshot::Receiver<HandedOver>),
-    /// Its stream.
+    /// A stream of HTTP/2.
     Stream(Tunnel),
 }
 
 impl Switched {
-    /// Waits for the bytes of the other protocol. `None` if the client is gone before.
+    /// Waits for the byte stream. `None` if the client disconnects before.
     pub async fn ready(self) -> Option<HandedOver> {
         match self {
             Switched::Connection(connection) => connection.await.ok(),
@@ -35,7 +35,8 @@ impl Switched {
 }
 
 impl DownstreamBody {
-    /// Takes what carries the other protocol. The body stays if it comes before; `None` if the request asked for none.
+    /// Takes the connection or stream for the other protocol. Leaves the body if that comes first; `None` if the
+    /// request asked for no other protocol.
     pub fn take_switched(&mut self) -> Option<Switched> {
         let DownstreamBody::Stream(inlet) = self else {
             return None;
@@ -54,7 +55,7 @@ impl DownstreamBody {
     }
 }
 
-/// Both directions of a stream that carries another protocol.
+/// Both directions of a stream that has switched to another protocol.
 #[derive(Debug)]
 pub struct Tunnel {
     inlet: Inlet,
@@ -66,7 +67,7 @@ impl Tunnel {
         &self.inlet.0
     }
 
-    /// Waits until the stream is over before both directions have ended.
+    /// Waits for a premature end of the stream.
     fn cut_off(&self) -> impl Future<Output = io::Error> + use<> {
         let lane = Rc::clone(&self.inlet.0);
         poll_fn(move |cx| {

@@ -1,4 +1,4 @@
-//! which authorities to trust, as tables.
+//! Tests of trusted headers, as tables.
 
 use super::super::connection::{DownstreamProtocol, Handshake};
 use super::*;

@@ -1,4 +1,4 @@
-//! Headers that a gateway adds and removes, and clients whose headers it trusts.
+//! Tests of added and removed headers, and of trusted clients.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::exchange::downstream::connection::{DownstreamProtocol, Handshake};
 use crate::snapshot::ListenerKey;
 
-/// By settings that take 10.0.0.0/8 for internal.
+/// Cleans the headers of a request, with 10.0.0.0/8 as internal addresses.
 fn forwarded(peer: &str, before: &[(&'static str, &'static str)]) -> HeaderMap {
     forwarded_with(&settings("10.0.0.0/8"), peer, before).1
 }
@@ -49,7 +49,7 @@ fn forwarded_with(
     (trust, headers)
 }
 
-/// Inserts fields, if they are not inserted yet, and checks that they would be written alike.
+/// Inserts fields that are not inserted yet, and checks that writing them gives the same result.
 fn insert(added: Option<Added<'_>>, headers: &mut HeaderMap) {
     let Some(added) = added else {
         return;

@@ -21,7 +21,7 @@ fn v4(last: u8, port: u16) -> Option<SocketAddr> {
     Some((Ipv4Addr::new(10, 0, 0, last), port).into())
 }
 
-/// The example of the behaviour notes.
+/// An entry with all fields.
 fn full() -> Entry<'static> {
     Entry {
         start: UNIX_EPOCH + Duration::from_secs(1_704_067_200),

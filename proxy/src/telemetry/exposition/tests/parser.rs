@@ -1,4 +1,4 @@
-//! A strict little reader of the Prometheus text format, independent of the crate that writes it.
+//! A strict parser of the Prometheus text format, independent of the crate that writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ pub(super) struct Sample {
     pub(super) value: f64,
 }
 
-/// What one scrape held.
+/// Content of one scrape.
 #[derive(Debug)]
 pub(super) struct Scrape {
     /// Type by family.
@@ -26,14 +26,14 @@ impl Scrape {
             .collect()
     }
 
-    /// The only sample of that name.
+    /// The only sample with that name.
     pub(super) fn only(&self, name: &str) -> &Sample {
         let named = self.named(name);
         assert_eq!(named.len(), 1, "{name}: {named:?}");
         named[0]
     }
 
-    /// The only sample of that name with that label.
+    /// The only sample with that name and label.
     pub(super) fn with(&self, name: &str, label: &str, value: &str) -> &Sample {
         let named = self.named(name).into_iter();
         let found: Vec<_> = named
@@ -44,8 +44,8 @@ impl Scrape {
     }
 }
 
-/// Reads a scrape; panics on anything that Prometheus would refuse, on a family that is split, and on a series that
-/// occurs twice.
+/// Parses a scrape; panics on anything that Prometheus would reject, on a family that is not contiguous, and on a
+/// duplicate series.
 pub(super) fn scrape(text: &str) -> Scrape {
     let mut scrape = Scrape {
         kinds: BTreeMap::new(),
@@ -92,7 +92,7 @@ pub(super) fn scrape(text: &str) -> Scrape {
     scrape
 }
 
-/// Checks the buckets of one series after the other: their bounds rise up to `+Inf`, which is written so, and counts all.
+/// Checks the buckets of consecutive series: their bounds rise up to `+Inf`, which counts all samples.
 fn check_buckets(suffix: &str, sample: &Sample, buckets: &mut Vec<(f64, f64)>) {
     match suffix {
         "_bucket" => {
@@ -148,7 +148,7 @@ fn sample(line: &str) -> Sample {
     }
 }
 
-/// The value up to the closing quote, unescaped, and what follows it.
+/// Unescapes the value up to the closing quote; also returns the rest.
 fn quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut chars = text.char_indices();

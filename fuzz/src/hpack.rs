@@ -2,10 +2,10 @@
 //! encoder reproduces the decoded headers.
 
 use hyper::HeaderMap;
-use proxy::http2::hpack::TABLE_BYTES_DEFAULT;
-use proxy::http2::hpack::decoder::{Decoder, Sink};
-use proxy::http2::hpack::encoder::{Encoder, is_of_connection};
-use proxy::http2::hpack::table::Field;
+use wire::http2::hpack::TABLE_BYTES_DEFAULT;
+use wire::http2::hpack::decoder::{Decoder, Sink};
+use wire::http2::hpack::encoder::{Encoder, is_of_connection};
+use wire::http2::hpack::table::Field;
 
 /// Header sink with a limit in bytes.
 struct Headers {

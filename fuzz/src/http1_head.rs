@@ -15,9 +15,9 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use proxy::codec::check::{self, Http10};
-use proxy::codec::http1::decoder::{Decoder, Limits, Piece};
 use proxy::codec::refusal::Refusal;
 use proxy::route::{normalize_host, normalize_path};
+use wire::http1::request::decoder::{Decoder, Limits, Piece};
 
 use self::reasons::Refused;
 

@@ -10,10 +10,9 @@ use bytes::BytesMut;
 use httparse::Status;
 use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
-use proxy::error::Kind;
-use proxy::upstream::http1::decoder::{Decoder, Step};
-use proxy::upstream::http1::head::{self, ExpectedResponse};
-use proxy::upstream::http1::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
+use wire::http1::response::decoder::{Decoder, Step};
+use wire::http1::response::head::{self, ExpectedResponse};
+use wire::http1::response::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 
 /// Reasons to refuse a head that `httparse` accepts.
 const OF_FRAMING: [&str; 4] = [
@@ -157,8 +156,7 @@ fn advance(
                 read.head = Some((head.status.as_u16(), head.headers, head.persistent));
                 decoder.insert(head.decoder)
             }
-            Err(error) => {
-                assert_eq!(error.kind(), Kind::UpstreamProtocol);
+            Err(_) => {
                 read.refused = true;
                 return true;
             }
@@ -177,8 +175,7 @@ fn advance(
                 read.ended = true;
                 return true;
             }
-            Err(error) => {
-                assert_eq!(error.kind(), Kind::UpstreamProtocol);
+            Err(_) => {
                 read.refused = true;
                 return true;
             }

@@ -6,10 +6,10 @@ use std::io::IoSlice;
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
-use proxy::http2::frame::{HEAD_BYTES, PAYLOAD_BYTES_MAX, PREFACE};
-use proxy::http2::output::SLICES;
-use proxy::http2::server::{Event, Server};
-use proxy::http2::settings::Settings;
+use wire::http2::frame::{HEAD_BYTES, PAYLOAD_BYTES_MAX, PREFACE};
+use wire::http2::output::SLICES;
+use wire::http2::server::{Event, Server};
+use wire::http2::settings::Settings;
 
 const SETTINGS: Settings = Settings {
     concurrent_streams_max: 8,

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use wire::http1::response::Malformed;
+
 /// Underlying cause of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -171,6 +173,13 @@ impl fmt::Display for Error {
             Kind::UpstreamRefusedStream => "upstream refused the stream",
             Kind::UpstreamReset => "upstream reset the stream",
         })
+    }
+}
+
+/// An endpoint's response that is malformed.
+impl From<Malformed> for Error {
+    fn from(malformed: Malformed) -> Self {
+        Self::new(Kind::UpstreamProtocol).with_source(malformed.0)
     }
 }
 

@@ -31,7 +31,6 @@ pub use downstream::connection::Connection;
 pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
-use crate::fields;
 use crate::filter::grpc_web::Text;
 use crate::filter::{Action, Scheme};
 use crate::telemetry::Counter;
@@ -42,6 +41,7 @@ use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
 use select::context::RequestContext;
 use select::find_route::{self, Found};
+use wire::fields;
 use worker::SnapshotRef;
 
 /// Handles one request: all steps in their order.

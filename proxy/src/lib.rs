@@ -38,10 +38,6 @@ pub mod control;
 
 pub mod admin;
 
-pub mod fields;
-
-pub mod http2;
-
 pub mod registry;
 
 pub mod telemetry;

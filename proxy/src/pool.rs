@@ -41,11 +41,11 @@ use self::endpoint_pool::{EndpointPool, Shared, Stack};
 use self::hosts::Hosts;
 use self::key::{Key, NumberHash};
 use crate::error::BoxError;
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::registry::WakeSignal;
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Counts, Host};
+use wire::http2::worker_buffers::WorkerBuffers;
 
 /// Pools by endpoint and protocol.
 type ByEndpoint = HashMap<Key, Rc<EndpointPool>, NumberHash>;

@@ -17,8 +17,8 @@
 //!
 //! The parser of this module is lenient, and shares no code with the decoder.
 
-use proxy::codec::http1::decoder::{EXTENSION_BYTES_MAX, Limits};
 use proxy::codec::refusal::Refusal;
+use wire::http1::request::decoder::{EXTENSION_BYTES_MAX, Limits};
 
 /// Refusal of the decoder with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,7 @@
 //! A connection alternates between two states: served by a boxed `Driver`, and parked with only its socket. Requests
 //! are answered in order, one at a time.
 
-pub mod decoder;
 mod driver;
-pub mod encoder;
-mod head;
 mod inbox;
 mod outbox;
 mod reply;
@@ -22,7 +19,7 @@ use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
 use super::park::{Done, linger};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, RefusalReply as _};
 use super::server::Server;
 use super::socket::Socket;
 use super::watchdog::{Action, Timeouts, Watchdog};
@@ -33,8 +30,8 @@ use crate::runtime::clock::Turn;
 use crate::telemetry::ConnectionProtocol;
 
 use self::driver::{Driver, End, Past};
-use self::encoder::Asked;
 pub use super::settings::http1::Settings;
+use wire::http1::response::encoder::{self, Asked};
 
 /// End of serving a connection, with the socket or the connection that is left.
 enum Ended<S> {

@@ -1,4 +1,4 @@
-//! HTTP/2 connections: our own protocol engine (`crate::http2`) on a socket, with idle timeout and graceful shutdown.
+//! HTTP/2 connections: our own protocol engine (`wire::http2`) on a socket, with idle timeout and graceful shutdown.
 
 mod driver;
 mod ready;
@@ -17,10 +17,10 @@ use super::server::Server;
 use super::settings::timeouts::Timeouts;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
-use crate::http2::Reason;
-use crate::http2::pulse::{Beat, KeepAlive, Pulse};
 use crate::runtime::clock::{TICK, Tick};
 use crate::telemetry::{ConnectionProtocol, Counter};
+use wire::http2::Reason;
+use wire::http2::pulse::{Beat, KeepAlive, Pulse};
 
 use self::driver::{Driver, End};
 pub use super::settings::http2::Settings;

@@ -16,15 +16,15 @@ use hyper::{Request, Response, StatusCode};
 use super::connection_table::{ConnectionTable, Governed};
 use super::date::Dates;
 use super::handler::Handler;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, RefusalReply as _};
 use super::settings::Settings;
 use super::settings::timeouts::Timeouts;
 use super::socket::Counted;
 use crate::exchange::{Connection, DownstreamBody};
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::runtime::task::Supervisor;
 use crate::snapshot::{Direction, Listener, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
+use wire::http2::worker_buffers::WorkerBuffers;
 
 use self::known_clients::KnownClients;
 use self::pending::Pending;

@@ -23,12 +23,12 @@ use crate::compile::policies::client_tls::RuleTls;
 use crate::compile::provenance::provenance_of;
 use crate::compile::service::Service;
 use crate::compile::services::reads::RULES;
-use crate::http2::pulse::KeepAlive;
 use crate::identity::Identity;
 use crate::pool::{Limits, PoolSettings, Speaks};
 use crate::provenance::Provenance;
 use crate::upstream::{ProxyProtocol, TcpKeepalive, Tunnel, TunnelMethod};
 use std::collections::BTreeMap;
+use wire::http2::pulse::KeepAlive;
 
 type Rule = Arc<Object<DestinationRule>>;
 

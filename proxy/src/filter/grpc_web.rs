@@ -10,7 +10,7 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::timeout;
-use crate::fields;
+use wire::fields;
 
 const BINARY: &str = "application/grpc-web";
 const BINARY_PROTO: &str = "application/grpc-web+proto";

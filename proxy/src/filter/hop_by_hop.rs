@@ -6,7 +6,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGR
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 
-use crate::fields;
+use wire::fields;
 
 /// Maximum number of headers that `Connection` may name, as in Envoy.
 pub const NOMINATED_MAX: usize = 9;

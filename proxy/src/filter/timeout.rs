@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::fields;
+use wire::fields;
 
 /// Request header with the timeout of a gRPC client.
 pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");

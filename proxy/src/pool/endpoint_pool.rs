@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 use super::target::Terms;
 use crate::error::Error;
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::registry::{Address, ClusterState, EndpointState, IdleMark, RequestPermit};
 use crate::telemetry::Counter;
 use crate::tls::ClientTls;
 use crate::upstream::{Alternates, ConnectSettings, Counts, Ends, http1, http2};
+use wire::http2::worker_buffers::WorkerBuffers;
 
 /// Connections of one worker to one endpoint.
 pub(crate) struct EndpointPool {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::http2::pulse::KeepAlive;
 use crate::tls::ClientTls;
 use crate::upstream::{Protocol, ProxyProtocol, TcpKeepalive};
+use wire::http2::pulse::KeepAlive;
 
 /// Maximum idle connections per worker and endpoint; a further one is closed after its response.
 pub const IDLE_CONNECTIONS_MAX: usize = 1_024;

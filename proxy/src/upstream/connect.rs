@@ -25,11 +25,11 @@ use super::stream::Stream;
 use super::tls::{Agreed, Secured};
 use super::tunnel::Tunnel;
 use crate::error::{BoxError, Error, Kind};
-use crate::http2::pulse::KeepAlive;
 use crate::registry::Address;
 use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::tls::Inside;
+use wire::http2::pulse::KeepAlive;
 
 /// Time without an answer after which the next address is tried as well; after a failure it is tried at once. RFC 8305,
 /// section 5, recommends this value.

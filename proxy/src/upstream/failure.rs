@@ -4,7 +4,7 @@ use rustls::AlertDescription;
 
 use super::tls::refused_late;
 use crate::error::{Error, Kind};
-use crate::http2::Reason;
+use wire::http2::Reason;
 
 /// Reason that a stream ended before its response was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

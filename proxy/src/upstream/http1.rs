@@ -6,17 +6,13 @@
 //! response.
 
 mod connection;
-pub mod decoder;
 mod exchange;
-pub mod head;
 mod incoming;
-mod limits;
 mod message;
 mod reading;
 
 pub use connection::Connection;
 pub use incoming::{Incoming, Upgraded};
-pub use limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 pub use message::{Interim, Message};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! HTTP/2 to an endpoint: concurrent requests on a connection, each driven by itself.
 //!
-//! A request uses the protocol engine (`crate::http2::client`) in place: it opens its stream, hands over its body, and
+//! A request uses the protocol engine (`wire::http2::client`) in place: it opens its stream, hands over its body, and
 //! takes the received response. One task per connection, the driver, moves the bytes: it reads, wakes the requests
 //! whose streams received data, and writes the output of all requests that ran since at once. So a request costs no
 //! task, no channel and no lock; only a body that is incomplete when the response begins continues in a task.
@@ -29,15 +29,16 @@ pub use self::incoming::Incoming;
 
 use self::link::{Link, OUTPUT_BYTES_MAX, State};
 use super::counts::Counted;
-use super::http1::{Interim, RESPONSE_HEAD_BYTES_MAX};
+use super::http1::Interim;
 use super::stream::Stream;
 use super::streams::StreamLimit;
 use crate::error::BoxError;
-use crate::http2::client::Client;
-use crate::http2::pulse;
-use crate::http2::settings::Settings;
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::registry::{Closing, ConnectionPermit};
+use wire::http1::response::RESPONSE_HEAD_BYTES_MAX;
+use wire::http2::client::Client;
+use wire::http2::pulse;
+use wire::http2::settings::Settings;
+use wire::http2::worker_buffers::WorkerBuffers;
 
 /// Receive windows of one stream and of a connection: large enough to fill a fast link, small enough to bound the
 /// memory that a slow reader costs.

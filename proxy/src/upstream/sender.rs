@@ -9,7 +9,7 @@ use super::http1::Connection;
 use super::http2;
 use super::protocol::Protocol;
 use crate::error::Error;
-use crate::http2::worker_buffers::WorkerBuffers;
+use wire::http2::worker_buffers::WorkerBuffers;
 
 /// A connection that was just opened.
 pub struct Connected {

@@ -10,10 +10,10 @@ use bytes::BytesMut;
 use http::HeaderMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::http1::head::{self, ExpectedResponse, Head};
 use super::stream::Stream;
 use super::tunnelled::{Coding, Tunnelled};
 use crate::error::{Error, Kind};
+use wire::http1::response::head::{self, ExpectedResponse, Head};
 
 /// Maximum interim responses before the final one.
 const INTERIM_MAX: usize = 32;

@@ -7,8 +7,9 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use super::http1::decoder::{Decoder, Step};
 use crate::error::Error;
+use wire::http1::response::Malformed;
+use wire::http1::response::decoder::{Decoder, Step};
 
 /// Maximum bytes of a chunk that the proxy writes.
 const CHUNK_BYTES_MAX: usize = 16 * 1024;
@@ -93,8 +94,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Tunnelled<S> {
     }
 }
 
-fn broken(error: Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
+fn broken(error: Malformed) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, Error::from(error))
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Tunnelled<S> {

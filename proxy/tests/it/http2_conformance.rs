@@ -16,7 +16,7 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::script::{self, Step};
 use crate::support::table::{assert_none, rows};
 use crate::support::tls;
-use proxy::http2::Reason;
+use wire::http2::Reason;
 
 const CASES: &str = include_str!("../corpus/http2_conformance.txt");
 

@@ -20,7 +20,7 @@ use crate::support::raw::{GET, Raw};
 use crate::support::script::{self, Step};
 use crate::support::table::{assert_none, rows};
 use crate::support::{DEADLINE, eventually};
-use proxy::http2::Reason;
+use wire::http2::Reason;
 
 const FLOODS: &str = include_str!("../corpus/http2_floods.txt");
 

@@ -15,7 +15,7 @@ use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 use crate::support::script::{self, Step};
 use crate::support::table::{assert_none, rows};
-use proxy::http2::Reason;
+use wire::http2::Reason;
 
 const RESPONSES: &str = include_str!("../corpus/http2_responses.txt");
 

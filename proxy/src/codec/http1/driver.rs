@@ -14,16 +14,13 @@ use hyper::body::{Body as _, SizeHint};
 use tokio::io::AsyncWrite as _;
 use tokio::sync::oneshot;
 
-use super::decoder::{Decoder, Limits};
-use super::encoder::{self, Asked, Asking, Encoding};
-use super::head::{BodyKind, Head};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::reply::Reply;
 use crate::codec::check;
 use crate::codec::connection_table::ConnectionHandle;
 use crate::codec::handler::Handler;
-use crate::codec::refusal::Refusal;
+use crate::codec::refusal::{Refusal, RefusalReply as _};
 use crate::codec::server::Server;
 use crate::codec::socket::Socket;
 use crate::codec::transport::Gone;
@@ -31,6 +28,9 @@ use crate::codec::watchdog::ConnectionActivity;
 use crate::exchange::downstream::body::{CutOff, HandedOver, Lane};
 use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
+use wire::http1::request::decoder::{Decoder, Limits};
+use wire::http1::request::head::{BodyKind, Head};
+use wire::http1::response::encoder::{self, Asked, Asking, Encoding};
 
 /// End of serving a connection, other than by parking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,11 @@ impl<'a, A: Handler> Driver<'a, A> {
         socket: Socket,
         past: Past,
     ) -> Self {
-        let limits = Limits::of(&server.settings.http1);
+        let settings = &server.settings.http1;
+        let limits = Limits {
+            head_bytes_max: settings.head_bytes_max,
+            headers_max: settings.headers_max,
+        };
         Self {
             past,
             server,

@@ -10,14 +10,14 @@ use bytes::BytesMut;
 use http::HeaderMap;
 use tokio::io::AsyncReadExt as _;
 
-use super::decoder::{Decoder, Piece};
-use super::head::Head;
 use crate::codec::refusal::Refusal;
 use crate::codec::socket::Socket;
 use crate::codec::transport::Gone;
 use crate::codec::watchdog::StreamPosition;
 use crate::exchange::downstream::body::Lane;
-use crate::http2::Reason;
+use wire::http1::request::decoder::{Decoder, Piece};
+use wire::http1::request::head::Head;
+use wire::http2::Reason;
 
 /// Bytes per read, for heads and for bodies.
 const HEAD_READ_BYTES: usize = 4 * 1024;

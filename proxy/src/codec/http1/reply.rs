@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use hyper::body::{Body, Frame};
 
-use super::encoder::{self, Encoding};
 use super::outbox::Outbox;
 use crate::codec::transport::Transport;
+use wire::http1::response::encoder::{self, Encoding};
 
 /// Error: a response is cut off because its body failed or has a wrong length, or the peer is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::super::check::{self, Http10};
 use super::super::extended_connect;
 use super::super::handler::Handler;
-use super::super::refusal::Refusal;
+use super::super::refusal::{Refusal, RefusalReply as _};
 use super::super::server::Server;
 use super::super::socket::Socket;
 use super::ready::Ready;
@@ -25,11 +25,11 @@ use super::slot::{FutureSlots, StreamWork, Work};
 use crate::exchange::downstream::body::{Lane, Outbound};
 use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
-use crate::http2::Reason;
-use crate::http2::head;
-use crate::http2::output::SLICES;
-use crate::http2::server::{self as engine, Event};
 use crate::runtime::clock::Turn;
+use wire::http2::Reason;
+use wire::http2::head;
+use wire::http2::output::SLICES;
+use wire::http2::server::{self as engine, Event};
 
 /// Maximum reads per turn, so that other connections get theirs.
 const READS: usize = 4;

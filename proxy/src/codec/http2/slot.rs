@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::super::handler::Handler;
 use crate::exchange::downstream::body::Lane;
-use crate::http2::head::Request as Head;
+use wire::http2::head::Request as Head;
 
 /// Allocation for the future of an answer, reused by the streams of one connection.
 pub(super) type FutureSlot<F> = Pin<Box<Option<F>>>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::http2 as machine;
+use wire::http2 as machine;
 
 /// Limits and timeouts of HTTP/2 connections.
 #[derive(Clone, Debug)]

@@ -17,7 +17,6 @@ use hyper::{Method, Request, StatusCode};
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint, HealthCheck, Probe};
 use crate::error::{BoxError, Error};
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::pool::{PoolSettings, PoolTarget};
 use crate::registry::Address;
 use crate::upstream::http1::Message;
@@ -25,6 +24,7 @@ use crate::upstream::{
     Alternates, Buffers, Client, Connected, Counts, Host, Protocol, Reach, Sender, TlsTarget,
     connect, grpc_health, http2,
 };
+use wire::http2::worker_buffers::WorkerBuffers;
 
 /// User agent of health checks.
 const AGENT: HeaderValue = HeaderValue::from_static("strait-health-check");

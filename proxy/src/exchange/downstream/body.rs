@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use crate::error::BoxError;
 use crate::exchange::downstream::trailers;
 use crate::filter::grpc_web::{BadBase64, Decoder};
-use crate::http2::Reason;
+use wire::http2::Reason;
 
 pub use self::switched::{Switched, Tunnel};
 

@@ -16,12 +16,12 @@ use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
 use crate::exchange::worker::SnapshotRef;
-use crate::fields;
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
 };
+use wire::fields;
 
 /// The rule that matched a request.
 pub struct Found {

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use smallvec::SmallVec;
 
 use crate::error::Kind;
-use crate::fields;
+use wire::fields;
 
 const RATE_LIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelimited");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");

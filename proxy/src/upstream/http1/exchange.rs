@@ -14,12 +14,12 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::connection::Connection;
-use super::head::{self, Head};
 use super::incoming::Incoming;
 use super::message::{Fault, Message};
 use super::reading::{Reading, Sent};
 use crate::error::{BoxError, Error, Kind};
 use crate::upstream::tls::{late_refusal, refused_late};
+use wire::http1::response::head::{self, Head};
 
 /// Time to send the rest of a request after its response has ended.
 pub(super) const REST_TIME_MAX: Duration = Duration::from_secs(30);

@@ -9,10 +9,10 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::{Connection, Wire};
-use super::decoder::{Decoder, Step};
 use super::reading::Reading;
 use crate::error::{Error, Kind};
 use crate::registry::RequestPermit;
+use wire::http1::response::decoder::{Decoder, Step};
 
 /// Response body. Its state is in its connection, so that moving the body stays cheap.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Incoming {
                     return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
                 }
                 Ok(Step::More) => {}
-                Err(error) => return Poll::Ready(Some(Err(self.give_up(error)))),
+                Err(error) => return Poll::Ready(Some(Err(self.give_up(error.into())))),
             }
             let until_close = *decoder == Decoder::UntilClose;
             match ready!(connection.poll_fill(cx)) {

@@ -11,11 +11,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::{Body, Frame};
 use tokio::io::AsyncWrite;
 
-use super::decoder::is_too_late;
-use super::head::{self, ExpectedResponse, Framing};
 use crate::error::{BoxError, Error, Kind};
 use crate::upstream::buffers::Buffer;
 use crate::upstream::stream::Stream;
+use wire::http1::response::decoder::is_too_late;
+use wire::http1::response::head::{self, ExpectedResponse, Framing};
 
 /// Reason that a message could not be sent.
 #[derive(Debug)]

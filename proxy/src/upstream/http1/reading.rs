@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tokio::sync::oneshot;
 
-use super::decoder::Decoder;
+use wire::http1::response::decoder::Decoder;
 
 /// Progress of a response.
 #[derive(Debug)]

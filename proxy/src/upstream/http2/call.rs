@@ -18,7 +18,7 @@ use super::incoming::Incoming;
 use super::link::{Link, State};
 use super::slot::ReceivedResponse;
 use crate::error::{BoxError, Error};
-use crate::http2::Reason;
+use wire::http2::Reason;
 
 /// Failure of a request without a response.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use super::super::failure::Fault;
 use super::super::stream::Stream;
 use super::super::tls::late_refusal;
 use super::link::{Link, OUTPUT_BYTES_MAX, State};
-use crate::http2::Reason;
-use crate::http2::output::SLICES;
-use crate::http2::pulse::{Beat, KeepAlive, Pulse};
 use crate::runtime::clock::TICK;
+use wire::http2::Reason;
+use wire::http2::output::SLICES;
+use wire::http2::pulse::{Beat, KeepAlive, Pulse};
 
 /// Maximum reads per turn, so that other connections get theirs.
 const READS: usize = 4;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::link::Link;
 use super::slot::ReceivedResponse;
-use crate::http2::Reason;
+use wire::http2::Reason;
 
 /// Purpose of a hold on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

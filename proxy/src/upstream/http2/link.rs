@@ -7,13 +7,13 @@ use std::task::Waker;
 use hyper::StatusCode;
 
 use super::slot::ReceivedResponse;
-use crate::http2::Reason;
-use crate::http2::client::{Client, Event};
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::registry::ConnectionPermit;
 use crate::upstream::failure::Fault;
 use crate::upstream::stream::Stream;
 use crate::upstream::streams::StreamLimit;
+use wire::http2::Reason;
+use wire::http2::client::{Client, Event};
+use wire::http2::worker_buffers::WorkerBuffers;
 
 /// Queued output above which no request and no body adds more.
 pub(super) const OUTPUT_BYTES_MAX: usize = 64 * 1024;

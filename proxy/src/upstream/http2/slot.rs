@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::{HeaderMap, StatusCode};
 
 use super::super::failure::Fault;
-use crate::http2::head::Response;
+use wire::http2::head::Response;
 
 /// Received part of a stream's response. Bounded by the stream's window, the limit of header lists, and the maximum
 /// number of queued interim responses.

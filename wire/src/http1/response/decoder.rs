@@ -5,8 +5,8 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCOD
 use http::{HeaderMap, HeaderName, HeaderValue};
 use httparse::Status;
 
+use super::Malformed;
 use super::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
-use crate::error::{Error, Kind};
 
 /// Maximum bytes of the line of a chunk's size, with its extensions.
 const SIZE_LINE_BYTES_MAX: usize = 4096;
@@ -80,8 +80,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Kind::UpstreamProtocol`] if the framing is malformed.
-    pub fn step(&mut self, input: &mut BytesMut) -> Result<Step, Error> {
+    /// [`Malformed`] if the framing is malformed.
+    pub fn step(&mut self, input: &mut BytesMut) -> Result<Step, Malformed> {
         loop {
             match self {
                 Decoder::End => return Ok(Step::End(None)),
@@ -132,8 +132,8 @@ impl Decoder {
     }
 }
 
-fn broken(text: &'static str) -> Error {
-    Error::new(Kind::UpstreamProtocol).with_source(text)
+fn broken(text: &'static str) -> Malformed {
+    Malformed::new(text)
 }
 
 fn data(input: &mut BytesMut, most: u64) -> Step {
@@ -145,7 +145,7 @@ fn data(input: &mut BytesMut, most: u64) -> Step {
 }
 
 /// Takes the line of a chunk's size off the input.
-fn size(input: &mut BytesMut) -> Result<Option<u64>, Error> {
+fn size(input: &mut BytesMut) -> Result<Option<u64>, Malformed> {
     match httparse::parse_chunk_size(input) {
         Ok(Status::Complete((length, size))) if length <= SIZE_LINE_BYTES_MAX => {
             let line = input.split_to(length);
@@ -165,7 +165,7 @@ fn size(input: &mut BytesMut) -> Result<Option<u64>, Error> {
 }
 
 /// Takes the trailer section off the input.
-fn trailers(input: &mut BytesMut) -> Result<Option<HeaderMap>, Error> {
+fn trailers(input: &mut BytesMut) -> Result<Option<HeaderMap>, Malformed> {
     let mut lines = [httparse::EMPTY_HEADER; RESPONSE_HEADERS_MAX];
     let mut trailers = HeaderMap::new();
     let length = match httparse::parse_headers(input, &mut lines) {
@@ -214,7 +214,7 @@ mod tests {
     type Decoded = (Vec<u8>, Option<HeaderMap>, Vec<u8>);
 
     /// Feeds the input in pieces of this size.
-    fn decode(mut decoder: Decoder, bytes: &[u8], piece: usize) -> Result<Decoded, Error> {
+    fn decode(mut decoder: Decoder, bytes: &[u8], piece: usize) -> Result<Decoded, Malformed> {
         let mut input = BytesMut::new();
         let mut pieces = bytes.chunks(piece.max(1));
         let mut body = Vec::new();
@@ -295,8 +295,8 @@ mod tests {
             &trailer,
         ] {
             for piece in [1, 1000, 1_000_000] {
-                let error = decode(Decoder::chunked(), bytes.as_bytes(), piece).unwrap_err();
-                assert_eq!(error.kind(), Kind::UpstreamProtocol, "{bytes:?}");
+                let decoded = decode(Decoder::chunked(), bytes.as_bytes(), piece);
+                assert!(decoded.is_err(), "{bytes:?}");
             }
         }
     }

@@ -13,8 +13,7 @@ use bytes::{Buf, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::head::{BodyKind, Head, Lines};
-use crate::codec::refusal::Refusal;
-use crate::codec::settings::http1::Settings;
+use super::refusal::Refusal;
 use crate::fields::{self, Field};
 
 /// Limits of a request's head and trailers.
@@ -24,15 +23,6 @@ pub struct Limits {
     pub head_bytes_max: usize,
     /// Header fields of a request, and fields of its trailers.
     pub headers_max: usize,
-}
-
-impl Limits {
-    pub(super) fn of(settings: &Settings) -> Self {
-        Self {
-            head_bytes_max: settings.head_bytes_max,
-            headers_max: settings.headers_max,
-        }
-    }
 }
 
 /// Maximum bytes of chunk extensions in one body: they are useless, and could be most of the bytes.

@@ -11,9 +11,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::SizeHint;
 use hyper::ext::ReasonPhrase;
 
+use super::decoder::is_too_late;
+use super::head::line;
 use crate::fields;
-use crate::upstream::http1::decoder::is_too_late;
-use crate::upstream::http1::head::line;
 
 /// Properties of a request that decide the encoding of its response.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::fields;
-use crate::upstream::http1::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
+use crate::http1::response::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 
 /// Reason that there is no head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

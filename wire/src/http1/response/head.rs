@@ -7,8 +7,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::ext::ReasonPhrase;
 
 use self::lines::{FieldLines, Stop};
+use super::Malformed;
 use super::decoder::Decoder;
-use crate::error::{Error, Kind};
 use crate::fields::{self, Field};
 
 mod lines;
@@ -227,11 +227,11 @@ impl Lengths {
     }
 
     /// Returns the common length, if there is any.
-    fn one(self) -> Result<Option<u64>, Error> {
+    fn one(self) -> Result<Option<u64>, Malformed> {
         match self.malformed {
             true => {
                 let text = "content-length is not one number";
-                Err(Error::new(Kind::UpstreamProtocol).with_source(text))
+                Err(Malformed::new(text))
             }
             false => Ok(self.length),
         }
@@ -242,12 +242,12 @@ impl Lengths {
 ///
 /// # Errors
 ///
-/// [`Kind::UpstreamProtocol`] if the head is malformed, too long, or ambiguously framed.
+/// [`Malformed`] if the head is malformed, too long, or ambiguously framed.
 pub fn parse(
     input: &mut BytesMut,
     headers: &mut HeaderMap,
     asked: &ExpectedResponse,
-) -> Result<Option<Head>, Error> {
+) -> Result<Option<Head>, Malformed> {
     let mut lines = FieldLines::new();
     let (line, length) = match lines.find(input) {
         Ok(found) => found,
@@ -290,13 +290,13 @@ pub fn parse(
     }))
 }
 
-fn malformed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    Error::new(Kind::UpstreamProtocol).with_source(error)
+fn malformed(error: impl std::error::Error + Send + Sync + 'static) -> Malformed {
+    Malformed::new(error)
 }
 
 #[cold]
-fn refused(text: &'static str) -> Error {
-    Error::new(Kind::UpstreamProtocol).with_source(text)
+fn refused(text: &'static str) -> Malformed {
+    Malformed::new(text)
 }
 
 fn reason(status: StatusCode, reason: &[u8]) -> Option<ReasonPhrase> {
@@ -315,7 +315,7 @@ fn framing(
     headers: &mut HeaderMap,
     delimiters: Delimiters,
     asked: &ExpectedResponse,
-) -> Result<(Decoder, bool), Error> {
+) -> Result<(Decoder, bool), Malformed> {
     if status == StatusCode::SWITCHING_PROTOCOLS {
         return match newer && asked.is_agreed(headers) {
             true => Ok((Decoder::End, false)),
@@ -345,12 +345,12 @@ fn framing(
     }
     if !newer {
         let text = "transfer-encoding in an HTTP/1.0 response";
-        return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
+        return Err(Malformed::new(text));
     }
     if !delimiters.codings.is_chunked() {
         // The request did not ask for one, the proxy cannot decode it, and the client would not know of it.
         let text = "transfer coding other than chunked";
-        return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
+        return Err(Malformed::new(text));
     }
     // The coding wins, and a peer that also declared a length gets no further request.
     let both = headers.remove(CONTENT_LENGTH).is_some();

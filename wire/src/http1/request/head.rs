@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
-use crate::codec::refusal::Refusal;
+use super::refusal::Refusal;
 use crate::fields::{self, Field};
 
 /// Head of a request, with its framing and connection options.

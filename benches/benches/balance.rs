@@ -6,12 +6,12 @@ use std::time::Duration;
 use benches::clusters::{balance, by_client, cluster, endpoints, policies, report};
 use benches::fleet::{Fleet, WEB, named, shared};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use proxy::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
-use proxy::cluster::{Ask, Cluster, Outcome, Spread};
-use proxy::registry::{Moment, Visit, why};
 use proxy::snapshot::Snapshot;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use traffic::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
+use traffic::cluster::{Ask, Cluster, Outcome, Spread};
+use traffic::registry::{Moment, Visit, why};
 
 /// Returns a function that picks with a different hash each time.
 fn picks_of(cluster: &Cluster) -> impl FnMut() -> Option<EndpointIdx> {
@@ -149,12 +149,12 @@ fn builds(criterion: &mut Criterion) {
         let hosts: Vec<_> = (0..)
             .zip(&names)
             .map(|(number, key)| {
-                let host = proxy::balance::hash::Host { key, weight: 1.0 };
+                let host = traffic::balance::hash::Host { key, weight: 1.0 };
                 (EndpointIdx(number), host)
             })
             .collect();
         let build =
-            || proxy::balance::HashTable::build(algorithm, black_box(&hosts)).expect("hosts");
+            || traffic::balance::HashTable::build(algorithm, black_box(&hosts)).expect("hosts");
         criterion.bench_function(&format!("table/{name}/500"), |bencher| bencher.iter(build));
     }
 }

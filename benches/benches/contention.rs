@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use benches::clusters::{self, balance, cluster, endpoints};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use proxy::balance::{EndpointIdx, Policy, Simple};
-use proxy::cluster::{Cluster, Outcome};
-use proxy::registry::Moment;
+use traffic::balance::{EndpointIdx, Policy, Simple};
+use traffic::cluster::{Cluster, Outcome};
+use traffic::registry::Moment;
 
 /// Number of endpoints that all threads report on.
 const ENDPOINTS: u32 = 10;

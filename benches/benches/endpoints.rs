@@ -11,9 +11,9 @@ use std::mem::size_of;
 use allocation_counter::measure;
 use benches::changes::{Compiler, Mesh, Running, endpoints_of, spread};
 use config_loader::{Diagnostics, load_bytes};
-use proxy::cluster::Endpoint;
-use proxy::registry::EndpointState;
 use proxy::snapshot::Snapshot;
+use traffic::cluster::Endpoint;
+use traffic::registry::EndpointState;
 
 /// Endpoints per file, for layouts with several files.
 const PER_FILE: usize = 100;

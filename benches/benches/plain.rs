@@ -12,17 +12,17 @@ use config_loader::{Diagnostics, load_bytes};
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use http::{Request, StatusCode};
-use proxy::balance::EndpointIdx;
-use proxy::cluster::Ask;
 use proxy::compile::{Inputs, compile};
-use proxy::filter::{Action, timeout};
 use proxy::identity::Identity;
-use proxy::registry::{Moment, Registry};
-use proxy::route::{RequestHead, normalize_host, normalize_path};
 use proxy::snapshot::{Security, Snapshot};
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
 use rand::Rng;
+use traffic::balance::EndpointIdx;
+use traffic::cluster::Ask;
+use traffic::filter::{Action, timeout};
+use traffic::registry::{Moment, Registry};
+use traffic::route::{RequestHead, normalize_host, normalize_path};
 
 /// Number of routes in addition to the measured one.
 const OTHERS: usize = 100;

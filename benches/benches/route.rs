@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use proxy::pattern::Pattern;
-use proxy::provenance::Provenance;
-use proxy::route::{
+use traffic::pattern::Pattern;
+use traffic::provenance::Provenance;
+use traffic::route::{
     Conditions, HeaderKey, HeaderMatch, HostIndex, RequestHead, Rule, RuleIdx, Table, TextMatch,
     UriMatch, normalize_host, normalize_path,
 };

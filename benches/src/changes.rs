@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use config_loader::{ResourceSet, Watch, WatchSettings, watch};
 use proxy::compile::{Inputs, ServiceCache, compile, compile_again};
 use proxy::identity::Identity;
-use proxy::registry::{Moment, Registry};
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
 use tempfile::TempDir;
+use traffic::registry::{Moment, Registry};
 
 use crate::compare::statistics::{median, range};
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proxy::balance::{EndpointIdx, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
-use proxy::cluster::locality::{self, TopologyLabels};
-use proxy::cluster::{
+use proxy::pool::PoolSettings;
+use proxy::telemetry::{Reporter, RequestLabels, RequestStats, StatsRegistry};
+use proxy::upstream::Protocol;
+use traffic::balance::{EndpointIdx, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
+use traffic::cluster::locality::{self, TopologyLabels};
+use traffic::cluster::{
     Balance, Cluster, Common, Endpoint, EndpointTls, LabelSource, Locality, Outcome, OutlierPolicy,
     Parts, RetryLimit,
 };
-use proxy::pool::PoolSettings;
-use proxy::provenance::Sources;
-use proxy::registry::{Address, Moment, Registry};
-use proxy::telemetry::{Reporter, RequestLabels, RequestStats, StatsRegistry};
-use proxy::upstream::Protocol;
+use traffic::provenance::Sources;
+use traffic::registry::{Address, Moment, Registry};
 
 /// Load balancers, by name.
 pub fn policies() -> [(&'static str, Policy); 5] {

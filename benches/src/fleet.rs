@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use config_loader::{Diagnostics, Severity, load_bytes};
-use proxy::cluster::Cluster;
 use proxy::compile::{Inputs, compile};
 use proxy::identity::Identity;
-use proxy::registry::{Moment, Registry};
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
+use traffic::cluster::Cluster;
+use traffic::registry::{Moment, Registry};
 
 /// State of one proxy that outlives its snapshots.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 use allocation_counter::measure;
 use benches::clusters::{balance, by_client, cluster, endpoints, policies, report};
 use benches::fleet::{Fleet, WEB, named, shared};
-use proxy::cluster::{Ask, Outcome, Spread};
-use proxy::registry::{Moment, Visit};
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::WorkerId;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use traffic::cluster::{Ask, Outcome, Spread};
+use traffic::registry::{Moment, Visit};
 
 #[test]
 fn picks_and_outcomes_allocate_nothing() {

@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 use benches::clusters::{cluster, policies, report};
-use proxy::balance::{EndpointIdx, HashAlgorithm, Policy};
-use proxy::cluster::locality::Pattern;
-use proxy::cluster::{Ask, Avoid, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
-use proxy::registry::{EventKind, Moment};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use traffic::balance::{EndpointIdx, HashAlgorithm, Policy};
+use traffic::cluster::locality::Pattern;
+use traffic::cluster::{Ask, Avoid, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
+use traffic::registry::{EventKind, Moment};
 
 const SEEDS: u64 = 300;
 const STEPS: usize = 120;

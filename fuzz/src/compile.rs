@@ -7,10 +7,10 @@ use std::sync::Arc;
 use config_loader::{Diagnostics, ResourceSet, load_bytes};
 use proxy::compile::{Inputs, compile};
 use proxy::identity::Identity;
-use proxy::registry::{Moment, Registry};
 use proxy::snapshot::{HttpHosts, Service, Snapshot};
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
+use traffic::registry::{Moment, Registry};
 
 /// Loads all documents, and the first half of them, and compiles both.
 pub fn run(bytes: &[u8]) {

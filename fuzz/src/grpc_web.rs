@@ -5,7 +5,7 @@
 //! message.
 
 use bytes::Bytes;
-use proxy::filter::grpc_web::{BadBase64, Decoder, Encoder};
+use traffic::filter::grpc_web::{BadBase64, Decoder, Encoder};
 
 /// Decodes and encodes the bytes after the first one, whole and in pieces whose length is the first byte.
 pub fn run(bytes: &[u8]) {

@@ -16,7 +16,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use proxy::codec::check::{self, Http10};
 use proxy::codec::refusal::Refusal;
-use proxy::route::{normalize_host, normalize_path};
+use traffic::route::{normalize_host, normalize_path};
 use wire::http1::request::decoder::{Decoder, Limits, Piece};
 
 use self::reasons::Refused;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use proxy::pattern::Pattern;
-use proxy::provenance::Provenance;
-use proxy::route::explain::explain;
-use proxy::route::{
+use traffic::pattern::Pattern;
+use traffic::provenance::Provenance;
+use traffic::route::explain::explain;
+use traffic::route::{
     Conditions, HeaderKey, HeaderMatch, QueryMatch, RequestHead, Rule, Table, TextMatch, UriMatch,
     normalize_host, normalize_path, scan,
 };

@@ -34,7 +34,6 @@ use crate::control::health::Checker;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::{Worker, WorkerParts, select};
-use crate::registry::{Registry, WakeSignal};
 use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
@@ -42,6 +41,7 @@ use crate::telemetry::{
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
+use traffic::registry::{Registry, WakeSignal};
 
 use self::admin_sockets::AdminSockets;
 use self::handover::{Ends, Inheritance};

@@ -39,7 +39,6 @@ use tokio::time::MissedTickBehavior;
 
 use crate::compile::certificates::Scope;
 use crate::identity::Mode;
-use crate::registry::Registry;
 use crate::snapshot::{Direction, ListenerKey, Snapshot};
 use crate::telemetry::Telemetry;
 use crate::tls::Problem;
@@ -52,6 +51,7 @@ use propagation::Propagation;
 use publish::Publisher;
 use remote_clusters::FoundMembers;
 use reported_state::ReportedState;
+use traffic::registry::Registry;
 
 /// Kinds that name no certificates.
 const WITHOUT_CERTIFICATES: [Kind; 6] = [

@@ -31,8 +31,6 @@ pub use downstream::connection::Connection;
 pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
-use crate::filter::grpc_web::Text;
-use crate::filter::{Action, Scheme};
 use crate::telemetry::Counter;
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
@@ -41,6 +39,8 @@ use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
 use select::context::RequestContext;
 use select::find_route::{self, Found};
+use traffic::filter::grpc_web::Text;
+use traffic::filter::{Action, Scheme};
 use wire::fields;
 use worker::SnapshotRef;
 

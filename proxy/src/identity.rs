@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+pub use traffic::cluster::Replay;
 
 /// Role of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -309,18 +310,6 @@ pub enum UnknownDestinations {
     AllowAny,
     /// Refuse.
     RegistryOnly,
-}
-
-/// Failed requests that are replayed in the next tier of clusters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Replay {
-    /// None.
-    Off,
-    /// Requests that are safe to process twice. The default.
-    #[default]
-    Safe,
-    /// Every request without a response, or with a status above 499, as in FSM.
-    Fsm,
 }
 
 impl Identity {

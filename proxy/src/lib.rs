@@ -16,14 +16,6 @@ pub mod codec;
 
 pub mod exchange;
 
-pub mod route;
-
-pub mod filter;
-
-pub mod cluster;
-
-pub mod balance;
-
 pub mod pool;
 
 pub mod upstream;
@@ -38,21 +30,13 @@ pub mod control;
 
 pub mod admin;
 
-pub mod registry;
-
 pub mod telemetry;
 
 pub mod tls;
 
 pub mod runtime;
 
-pub mod provenance;
-
-pub mod pattern;
-
 pub mod identity;
-
-pub mod error;
 
 /// Certificates for tests here and on live sockets.
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! to the next connection; the caller decides about all other failures.
 //!
 //! The registry counts the connections of a cluster over all workers. At a connection limit, idle connections are
-//! announced there, and go to requests that wait on other workers: see [`crate::registry::Connections`].
+//! announced there, and go to requests that wait on other workers: see [`traffic::registry::Connections`].
 
 mod endpoint_pool;
 mod hosts;
@@ -15,7 +15,6 @@ mod http2;
 mod idle;
 mod incoming;
 mod key;
-mod settings;
 mod sweep;
 mod target;
 
@@ -31,20 +30,20 @@ use tokio::time::Instant;
 
 pub use hosts::TLS_HOSTS_MAX;
 pub use incoming::Incoming;
-pub use settings::{
+pub use target::{Choice, Failed, Phase, PoolTarget};
+pub use traffic::connection::{
     ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Source,
     Speaks, WAITING_REQUESTS_MAX,
 };
-pub use target::{Choice, Failed, Phase, PoolTarget};
 
 use self::endpoint_pool::{EndpointPool, Shared, Stack};
 use self::hosts::Hosts;
 use self::key::{Key, NumberHash};
-use crate::error::BoxError;
-use crate::registry::WakeSignal;
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Counts, Host};
+use traffic::error::BoxError;
+use traffic::registry::WakeSignal;
 use wire::http2::worker_buffers::WorkerBuffers;
 
 /// Pools by endpoint and protocol.

@@ -5,13 +5,13 @@
 
 pub mod admission;
 pub mod clock;
-pub mod dates;
 
 pub mod drain;
 pub mod gather;
 pub mod interception;
 pub mod open_files;
 pub mod ready;
-pub mod sync;
 pub mod task;
 pub mod threads;
+
+pub use traffic::{dates, sync};

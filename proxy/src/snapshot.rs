@@ -28,10 +28,10 @@ pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
 pub use virtual_host::{Destination, Route, VirtualHost};
 
-use crate::balance::HashKey;
-use crate::cluster::Cluster;
-use crate::provenance::Provenance;
-use crate::registry::{ClusterId, Moment};
+use traffic::balance::HashKey;
+use traffic::cluster::Cluster;
+use traffic::provenance::Provenance;
+use traffic::registry::{ClusterId, Moment};
 
 /// Minimum interval between lookups of a DNS name with a short TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,6 @@
 //! An HTTP/1 connection is driven by the request that uses it, in `http1`; of an HTTP/2 connection, which many share, one
 //! task on the worker's own thread moves the bytes, in `http2`.
 
-pub mod alternates;
 pub mod buffers;
 pub mod connect;
 pub mod counts;
@@ -11,7 +10,6 @@ pub mod failure;
 pub mod grpc_health;
 pub mod http1;
 pub mod http2;
-mod protocol;
 pub mod proxy_protocol;
 mod sender;
 pub mod stream;
@@ -20,13 +18,12 @@ pub mod tls;
 pub mod tunnel;
 mod tunnelled;
 
-pub use alternates::{Alternates, Reach};
 pub use buffers::Buffers;
-pub use connect::{ConnectSettings, Dialed, Ends, TcpKeepalive, dial};
+pub use connect::{ConnectSettings, Dialed, Ends, dial};
 pub use counts::Counts;
-pub use protocol::Protocol;
-pub use proxy_protocol::{Announced, Client, ProxyProtocol};
+pub use proxy_protocol::{Announced, Client};
 pub use sender::{Connected, Sender, connect};
 pub use streams::StreamLimit;
 pub use tls::{Agreed, Host, Secured, TlsTarget};
+pub use traffic::connection::{Alternates, Protocol, ProxyProtocol, Reach, TcpKeepalive};
 pub use tunnel::{Tunnel, TunnelMethod};

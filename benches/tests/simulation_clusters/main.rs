@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::HeaderMap;
-use proxy::cluster::federation::{Choice, Federation};
-use proxy::cluster::{Ask, Cluster, Outcome};
-use proxy::registry::{Address, ClusterId, Moment};
-use proxy::route::{RequestHead, normalize_host};
 use proxy::snapshot::{Security, Snapshot};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use traffic::cluster::federation::{Choice, Federation};
+use traffic::cluster::{Ask, Cluster, Outcome};
+use traffic::registry::{Address, ClusterId, Moment};
+use traffic::route::{RequestHead, normalize_host};
 
 use benches::clusters::report;
 use benches::fleet::{Fleet, named};
@@ -162,7 +162,7 @@ impl Play {
             .position(|other| other.address == endpoint.address);
         let number = number.expect("it is one of them") as u32;
         let now = self.now;
-        report(&pool, proxy::balance::EndpointIdx(number), outcome, now);
+        report(&pool, traffic::balance::EndpointIdx(number), outcome, now);
         self.told.ejections += usize::from(!endpoint.state.health.is_usable());
     }
 

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::view::{ClusterView, EndpointView, LimitView, MemberView, PriorityView};
-use crate::balance::EndpointIdx;
-use crate::cluster::federation::Pool;
-use crate::cluster::priorities::{Health, Share};
-use crate::cluster::{Cluster, Federation, Live, RetryLimit};
-use crate::registry::{AFFINITY_ENTRIES_MAX, ClusterId};
 use crate::snapshot::Snapshot;
 use crate::telemetry::MemberState;
+use traffic::balance::EndpointIdx;
+use traffic::cluster::federation::Pool;
+use traffic::cluster::priorities::{Health, Share};
+use traffic::cluster::{Cluster, Federation, Live, RetryLimit};
+use traffic::registry::{AFFINITY_ENTRIES_MAX, ClusterId};
 
 /// Returns the views of all clusters, by name.
 pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {

@@ -8,15 +8,15 @@ use super::cluster_views::clusters;
 use super::view::SourcesView;
 use crate::explain;
 use crate::explain::secret;
-use crate::filter::mirror::WHOLE;
-use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
 use crate::identity::{Identity, MemberSettings};
-use crate::route::Rule;
-use crate::route::explain::conditions;
 use crate::snapshot::{
     Chain, Detected, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, Snapshot, Then,
     TlsBytes,
 };
+use traffic::filter::mirror::WHOLE;
+use traffic::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
+use traffic::route::Rule;
+use traffic::route::explain::conditions;
 
 /// Resources of a dump. They are the newest ones, and may be ahead of the snapshot for a moment.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::view::EventView;
-use crate::registry::Journal;
+use traffic::registry::Journal;
 
 /// Renders the page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {

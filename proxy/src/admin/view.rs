@@ -184,7 +184,7 @@ pub struct EventView {
     pub cluster: String,
     /// Address of the endpoint, if the event is about one.
     pub endpoint: Option<String>,
-    /// Name of the kind of event, from [`crate::registry::EventKind::name`]: `ejected`, `unejected` and so on.
+    /// Name of the kind of event, from [`traffic::registry::EventKind::name`]: `ejected`, `unejected` and so on.
     pub kind: String,
     /// Description, with the numbers that led to the event.
     pub message: String,

@@ -22,7 +22,6 @@ use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::{Identity, Mode};
 use crate::listener::{ListenerStatus, ListenerStatusTable};
-use crate::registry::Journal;
 use crate::runtime::dates;
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{
@@ -32,6 +31,7 @@ use crate::telemetry::{
     AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
 };
 use crate::tls::Store;
+use traffic::registry::Journal;
 
 /// Sources of the data that the pages show.
 pub struct Sources {

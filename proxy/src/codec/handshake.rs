@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use traffic::certificate::PeerCertificate as _;
 
 use http::HeaderValue;
 use rustls::ServerConfig;

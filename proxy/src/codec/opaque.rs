@@ -26,12 +26,12 @@ use super::server::scratch::Scratch;
 use super::settings::timeouts::Timeouts;
 use super::transport::Transport;
 use crate::exchange::tcp::{DownstreamTcp, Opened, Record, Side, broken};
-use crate::registry::ConnectionPermit;
 use crate::runtime::clock::Tick;
 use crate::snapshot::OpaqueRoutes;
 use crate::telemetry::{ConnectionProtocol, ResponseFlags};
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream as Upstream;
+use traffic::registry::ConnectionPermit;
 
 pub use self::first::FirstSpeaker;
 pub use self::guard::Tell;

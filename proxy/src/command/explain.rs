@@ -19,10 +19,10 @@ use crate::exchange::settings::ExchangeSettings;
 use crate::explain::text::{self, Detail};
 use crate::explain::{self, Explanation, Question};
 use crate::identity::Mode;
-use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
+use traffic::registry::Registry;
 
 /// Compiles the configuration or asks a running proxy, and prints the explanation. Returns the exit code.
 pub fn run(args: &ExplainArgs) -> u8 {

@@ -17,9 +17,6 @@ use std::sync::Arc;
 
 use config_loader::catalog::{Changes, Tape, View};
 
-use crate::balance::Policy;
-use crate::cluster::federation::Pool;
-use crate::cluster::{Absence, Cluster, Locality};
 use crate::compile::Inputs;
 use crate::compile::policies::ClusterPolicy;
 use crate::compile::policies::Policies;
@@ -39,13 +36,16 @@ use crate::compile::services::Services;
 use crate::compile::services::Vips;
 use crate::compile::update::changes::TouchedRoutes;
 use crate::compile::update::cluster_reads::ClusterReads;
-use crate::filter::RetryPolicy;
 use crate::identity::Identity;
-use crate::registry::{ClusterId, Moment, Registry};
 use crate::snapshot::{Destination, Direction, Missing, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use crate::upstream::Tunnel;
+use traffic::balance::Policy;
+use traffic::cluster::federation::Pool;
+use traffic::cluster::{Absence, Cluster, Locality};
+use traffic::filter::RetryPolicy;
+use traffic::registry::{ClusterId, Moment, Registry};
 use workload_labels::workload_labels;
 
 /// Names a cluster as Istio does.

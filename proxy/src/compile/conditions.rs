@@ -7,8 +7,8 @@ use config_loader::resource::istio::{
     StringMatch,
 };
 
-use crate::pattern::Pattern;
-use crate::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, TextMatch, UriMatch};
+use traffic::pattern::Pattern;
+use traffic::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, TextMatch, UriMatch};
 
 /// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
 pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {

@@ -3,9 +3,9 @@
 use config_loader::ResourceSet;
 
 use crate::identity::Identity;
-use crate::registry::{Moment, Registry};
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
+use traffic::registry::{Moment, Registry};
 
 /// Everything that a snapshot follows from.
 #[derive(Clone, Copy)]

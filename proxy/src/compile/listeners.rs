@@ -25,12 +25,12 @@ use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::{Identity, Mode};
-use crate::provenance::Provenance;
 use crate::snapshot::{
     Direction, ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
     VirtualHost,
 };
 use crate::tls::Store;
+use traffic::provenance::Provenance;
 
 /// What the connections of a server are before anything of them is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use config_loader::catalog::{ClusterNames, Slices, View};
 use config_loader::resource::core::Host;
 use config_loader::resource::flomesh::Cluster;
 
-use crate::cluster::Locality;
 use crate::identity::{self, Identity, MemberGateway, MemberSettings};
+use traffic::cluster::Locality;
 
 /// A cluster that serves services.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use config_loader::catalog::{self, PodInfo};
 use config_loader::resource::Object;
 use config_loader::resource::core::Pod;
 
-use crate::cluster::Locality;
 use crate::compile::services::slices::locality;
 use crate::identity::Identity;
+use traffic::cluster::Locality;
 
 /// The label by which `failoverPriority` compares nodes.
 const NODE: &str = "kubernetes.io/hostname";

@@ -10,8 +10,8 @@ use crate::compile::applies::workload;
 use crate::compile::certificates::mesh;
 use crate::compile::provenance::provenance_of;
 use crate::identity::Identity;
-use crate::provenance::Provenance;
 use crate::tls::{Alpn, Clients, ServerSettings, ServerTls, Store, Version};
+use traffic::provenance::Provenance;
 
 /// What the ports of a proxy's workload accept.
 pub struct Peers<'a> {

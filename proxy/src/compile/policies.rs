@@ -17,7 +17,6 @@ use config_loader::resource::istio::{
 };
 use config_loader::resource::{HealthChecked, Object};
 
-use crate::cluster::{Balance, RetryLimit};
 use crate::compile::applies::workload;
 use crate::compile::policies::client_tls::RuleTls;
 use crate::compile::provenance::provenance_of;
@@ -25,9 +24,10 @@ use crate::compile::service::Service;
 use crate::compile::services::reads::RULES;
 use crate::identity::Identity;
 use crate::pool::{Limits, PoolSettings, Speaks};
-use crate::provenance::Provenance;
 use crate::upstream::{ProxyProtocol, TcpKeepalive, Tunnel, TunnelMethod};
 use std::collections::BTreeMap;
+use traffic::cluster::{Balance, RetryLimit};
+use traffic::provenance::Provenance;
 use wire::http2::pulse::KeepAlive;
 
 type Rule = Arc<Object<DestinationRule>>;

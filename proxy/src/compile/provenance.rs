@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config_loader::resource::{Line, Object, Spec};
 
-use crate::provenance::Provenance;
+use traffic::provenance::Provenance;
 
 /// Kind, namespace and name of an object, as provenances have them.
 pub(in crate::compile) fn object_name<T: Spec>(object: &Object<T>) -> Arc<str> {

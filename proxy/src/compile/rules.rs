@@ -26,14 +26,14 @@ use crate::compile::rules::destinations::destination;
 use crate::compile::rules::destinations::split;
 use crate::compile::rules::scope::{RuleScope, Sourced};
 use crate::compile::rules::shifts::Variant;
-use crate::filter::chain::HeaderScopes;
-use crate::filter::{
+use crate::snapshot::{Destination, Route};
+use traffic::filter::chain::HeaderScopes;
+use traffic::filter::{
     Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange, PathRewrite,
     Redirect, RedirectPort, RouteFilters, Scheme,
 };
-use crate::provenance::Provenance;
-use crate::route::{Conditions, Rule, UriMatch};
-use crate::snapshot::{Destination, Route};
+use traffic::provenance::Provenance;
+use traffic::route::{Conditions, Rule, UriMatch};
 
 /// A rule of the route table with what it does.
 pub(in crate::compile) type Compiled = (Rule, Route);

@@ -25,8 +25,8 @@ use crate::compile::service::selections::Selection;
 use crate::compile::service::sharing::Exposure;
 use crate::compile::service::sharing::Sharing;
 pub(in crate::compile) use crate::compile::service::workload::Workloads;
-use crate::provenance::Provenance;
-use crate::route::Conditions;
+use traffic::provenance::Provenance;
+use traffic::route::Conditions;
 
 /// A host that requests can be sent to, with its ports and endpoints.
 #[derive(Clone, Debug)]

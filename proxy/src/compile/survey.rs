@@ -29,8 +29,8 @@ use crate::compile::service::federation::Wanted;
 use crate::compile::service::port::Carries;
 use crate::compile::services::Services;
 use crate::identity::Identity;
-use crate::provenance::Provenance;
 use crate::snapshot::ListenerKey;
+use traffic::provenance::Provenance;
 
 /// Answers questions about what is *not* in a snapshot.
 #[derive(Clone, Copy, Debug)]

@@ -23,8 +23,8 @@ pub use self::lookup::{Answer, Found, Lookup, Question, RENEW_MAX};
 use self::lookup::{Builder, lookup_by};
 use self::sockets::Sockets;
 use self::system::{RESOLV_CONF, SystemConf, lookup_without_servers};
-use crate::registry::Registry;
 use crate::snapshot::Renewal;
+use traffic::registry::Registry;
 
 /// Minimum time between two lookups of a name, whatever its TTL.
 pub const RENEW_MIN: Duration = Duration::from_secs(1);

@@ -8,10 +8,10 @@ use tokio::time::MissedTickBehavior;
 
 use super::Control;
 use super::panics::Panics;
-use crate::cluster::Cluster;
-use crate::registry::{Cause, Event, EventKind, Journal, Moment};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
+use traffic::cluster::Cluster;
+use traffic::registry::{Cause, Event, EventKind, Journal, Moment};
 
 /// Interval of sweeps and of steps of the slow start.
 const TICK: Duration = Duration::from_millis(100);

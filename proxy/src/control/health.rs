@@ -17,12 +17,12 @@ use tokio::task::JoinHandle;
 
 use self::probe::Means;
 use super::Control;
-use crate::balance::EndpointIdx;
-use crate::cluster::{Cluster, HealthCheck};
-use crate::registry::{ClusterId, Journal, why};
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Telemetry, WorkerId};
 use crate::upstream::Counts;
+use traffic::balance::EndpointIdx;
+use traffic::cluster::{Cluster, HealthCheck};
+use traffic::registry::{ClusterId, Journal, why};
 
 /// Maximum number of concurrent checks; others wait.
 pub const CHECKS_MAX: usize = 512;

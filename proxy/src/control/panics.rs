@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::cluster::Cluster;
-use crate::registry::{ClusterId, EventKind, Moment};
 use crate::snapshot::Snapshot;
+use traffic::cluster::Cluster;
+use traffic::registry::{ClusterId, EventKind, Moment};
 
 /// The last reported panic mode of pools. A pool is in panic mode only while no other pool of its service is available.
 #[derive(Debug, Default)]

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant, SystemTime};
 use config_loader::ResourceSet;
 use tokio::sync::watch;
 
-use crate::cluster::Cluster;
 use crate::compile::survey::UnusedObject;
 use crate::compile::{Inputs, ServiceCache, Survey, compile_again, own_pod};
 use crate::identity::{Identity, MemberSettings, OwnPod};
-use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
 use crate::tls::Store;
+use traffic::cluster::Cluster;
+use traffic::registry::Registry;
 
 /// Time for which connections of a removed listener keep its last settings; codecs end them by then.
 const RETIREMENT: Duration = Duration::from_secs(60);

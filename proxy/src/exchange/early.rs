@@ -15,8 +15,8 @@ use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::record::{Ending, Record};
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::worker::Worker;
-use crate::filter::{Abort, CorsVerdict, Early, Fault};
 use crate::telemetry::{Counter, Gauge, ResponseFlags};
+use traffic::filter::{Abort, CorsVerdict, Early, Fault};
 
 /// Maximum number of requests that one worker delays at a time; further ones are not delayed, and counted.
 pub const DELAYED_MAX: u32 = 10_000;

@@ -22,11 +22,11 @@ use super::message::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME};
 use super::message::local_reply::LocalReply;
 use super::record::{Ending, Record};
 use super::select::context::RequestContext;
-use crate::error::{Error, Kind};
-use crate::filter::hop_by_hop;
 use crate::pool;
 use crate::snapshot::Direction;
 use crate::telemetry::ResponseFlags;
+use traffic::error::{Error, Kind};
+use traffic::filter::hop_by_hop;
 
 /// Sends the request to a destination of the route and returns its response, or a local reply.
 pub async fn run(

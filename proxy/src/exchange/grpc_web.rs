@@ -17,8 +17,8 @@ use super::forward::reply_body::ReplyBody;
 use super::message::local_reply::{grpc_message, grpc_status};
 use super::record::Record;
 use super::select::find_route::Found;
-use crate::filter::grpc_web::{self, Encoder, Text};
 use crate::snapshot::Snapshot;
+use traffic::filter::grpc_web::{self, Encoder, Text};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");

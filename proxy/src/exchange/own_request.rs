@@ -10,7 +10,6 @@ use std::rc::Rc;
 use http::request::Parts;
 use hyper::{Request, Response};
 
-use crate::error::Error;
 use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
@@ -18,6 +17,7 @@ use crate::exchange::worker::Worker;
 use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget, Pools};
 use crate::upstream::http1::Message;
 use crate::upstream::{Client, Protocol};
+use traffic::error::Error;
 
 /// The endpoint of a request of the proxy's own, and the connection settings for it.
 pub struct OwnRequest {

@@ -21,7 +21,6 @@ use hyper::{Method, Request, Response};
 use tokio::time::Instant;
 
 use self::log::{End, LogFields};
-use crate::error::Kind;
 use crate::exchange::body::progress::Progress;
 use crate::exchange::downstream::body::Base64Fault;
 use crate::exchange::downstream::connection::Connection;
@@ -30,10 +29,11 @@ use crate::exchange::message::grpc_messages::Messages;
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::Worker;
-use crate::filter::timeout;
 use crate::runtime::clock;
 use crate::snapshot::Route;
 use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats};
+use traffic::error::Kind;
+use traffic::filter::timeout;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 

@@ -15,9 +15,6 @@ use http::uri::Authority;
 use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
-use crate::balance::{HashKey, of_address};
-use crate::cluster::{Ask, BLACK_HOLE, Outcome};
-use crate::error::{Error, Kind};
 use crate::exchange::admit::admit;
 use crate::exchange::downstream::connection::{Handshake, PeerIdentity};
 use crate::exchange::message::local_reply::LocalReply;
@@ -27,11 +24,14 @@ use crate::exchange::select::proxied::{NamedHost, is_loop};
 use crate::exchange::select::target::{PickedEndpoint, Target, Tried};
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::{SnapshotRef, Worker};
-use crate::registry::{Address, ConnectionPermit, EndpointState};
-use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, HttpVersion, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
+use traffic::balance::{HashKey, of_address};
+use traffic::cluster::{Ask, BLACK_HOLE, Outcome};
+use traffic::error::{Error, Kind};
+use traffic::registry::{Address, ConnectionPermit, EndpointState};
+use traffic::route::OpaqueHead;
 
 /// A downstream TCP connection to proxy.
 #[derive(Clone, Debug)]

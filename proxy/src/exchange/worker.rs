@@ -16,10 +16,10 @@ use super::select::pending::PendingConnects;
 use super::select::proxied::{Names, ResolveName};
 use super::settings::ExchangeSettings;
 use crate::pool::Pools;
-use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Counts};
+use traffic::registry::Registry;
 
 /// Parts to create a worker from; can be sent to its thread.
 pub struct WorkerParts {

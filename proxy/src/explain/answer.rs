@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::provenance::Provenance;
+use traffic::provenance::Provenance;
 
 /// Explanation of one request: everything that affects it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -15,21 +15,21 @@ use super::endpoints::{endpoints, lead_to};
 use super::members::{self, members};
 use super::pod;
 use super::sent::{Ends, What};
-use crate::balance::{HashKey, client_hash, combined};
-use crate::cluster::federation::Choice;
-use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
 use crate::compile::Survey;
-use crate::error::Kind;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Trust;
 use crate::exchange::select::affinity::{self, HashedHead};
 use crate::exchange::select::find_route::{self, Found};
 use crate::exchange::select::target::Target;
 use crate::exchange::worker::SnapshotRef;
-use crate::filter::{Scheme, TemplateContext};
 use crate::pool::PoolSettings;
-use crate::registry::Visit;
 use crate::snapshot::{Destination, Route, Snapshot};
+use traffic::balance::{HashKey, client_hash, combined};
+use traffic::cluster::federation::Choice;
+use traffic::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
+use traffic::error::Kind;
+use traffic::filter::{Scheme, TemplateContext};
+use traffic::registry::Visit;
 
 /// Returns all destinations of a route, in the order of the rule, with the reasons for those without traffic.
 pub(super) fn destinations(

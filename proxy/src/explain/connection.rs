@@ -9,10 +9,10 @@ use super::cluster;
 use super::sent::Ends;
 use crate::compile::Survey;
 use crate::exchange::worker::SnapshotRef;
-use crate::route::{OpaqueHead, OpaqueRule, RuleIdx};
 use crate::snapshot::{
     Chain, Chains, Handling, Intake, Listener, OpaqueRoutes, Service, Then, TlsBytes,
 };
+use traffic::route::{OpaqueHead, OpaqueRule, RuleIdx};
 
 /// Maximum number of names that are listed when no server has the requested one.
 const NAMES_LISTED_MAX: usize = 20;

@@ -4,9 +4,9 @@ use http::Request;
 
 use super::answer::{Action, Outcome};
 use super::duration::duration;
-use crate::filter::cors::{Listed, OriginMatch};
-use crate::filter::fault::Share;
-use crate::filter::{Cors, CorsVerdict, Early, Fault};
+use traffic::filter::cors::{Listed, OriginMatch};
+use traffic::filter::fault::Share;
+use traffic::filter::{Cors, CorsVerdict, Early, Fault};
 
 /// Writes both into `action`, and returns the outcome of the request if they respond to it.
 pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> Outcome {

@@ -7,9 +7,9 @@ use super::duration::duration;
 use super::{early, secret};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::select::find_route;
-use crate::filter::mirror::WHOLE;
-use crate::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters, Scheme};
 use crate::snapshot::{Route, Snapshot};
+use traffic::filter::mirror::WHOLE;
+use traffic::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters, Scheme};
 
 /// Maximum bytes of a direct response that are shown.
 const BODY_SHOWN_MAX: usize = 120;

@@ -1,8 +1,8 @@
 //! Endpoints of a cluster, with their shares and the reasons why they get no traffic.
 
 use super::answer::EndpointUsed;
-use crate::balance::EndpointIdx;
-use crate::cluster::{Cluster, Live};
+use traffic::balance::EndpointIdx;
+use traffic::cluster::{Cluster, Live};
 
 /// Assigns all of the destination's traffic to one of the endpoints shown, or to none.
 pub(super) fn lead_to(shown: &mut [EndpointUsed], number: Option<usize>, probability: f64) {

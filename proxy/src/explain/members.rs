@@ -7,14 +7,14 @@ use http::Request;
 
 use super::answer::{ClusterUsed, EndpointUsed, MemberUsed};
 use super::endpoints::endpoints;
-use crate::cluster::federation::{Pool, PoolSet};
-use crate::cluster::priorities::Health;
-use crate::cluster::{Cluster, Federation};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::settings::FAILOVER_REPLAY_BYTES;
 use crate::identity::Replay;
-use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
+use traffic::cluster::federation::{Pool, PoolSet};
+use traffic::cluster::priorities::Health;
+use traffic::cluster::{Cluster, Federation};
+use traffic::registry::{ClusterId, why};
 
 /// Returns the members of a federation in the order of their use, and all of their endpoints.
 pub(super) fn members(

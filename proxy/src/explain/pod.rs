@@ -3,8 +3,8 @@
 use super::answer::DestinationChoice;
 use super::endpoints::lead_to;
 use super::sent::What;
-use crate::error::Kind;
 use crate::exchange::select::target::PickedEndpoint;
+use traffic::error::Kind;
 
 /// Assigns all traffic to the pod that the client has chosen, whatever its health; if the pod does not exist, none.
 pub(super) fn follow(choice: &mut DestinationChoice, chosen: Option<PickedEndpoint>, what: What) {

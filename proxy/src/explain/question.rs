@@ -7,7 +7,7 @@ use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-use crate::route::normalize_host;
+use traffic::route::normalize_host;
 
 /// Request to explain.
 #[derive(Clone, Debug)]

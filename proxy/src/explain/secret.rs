@@ -1,6 +1,6 @@
 //! Redacts credentials in explanations and dumps: they are pasted into tickets, and pages show them without a password.
 
-use crate::filter::HeaderEdit;
+use traffic::filter::HeaderEdit;
 
 /// Text that replaces a redacted value.
 pub const REDACTED: &str = "[redacted]";

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::error::Kind;
 use crate::exchange::message::local_reply::LocalReply;
+use traffic::error::Kind;
 
 /// Kind of traffic to a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]

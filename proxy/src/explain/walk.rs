@@ -25,11 +25,11 @@ use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::find_route::{self, Found};
 use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::worker::SnapshotRef;
-use crate::filter::Scheme;
-use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{
     Chain, Direction, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot, VirtualHost,
 };
+use traffic::filter::Scheme;
+use traffic::route::{self, Rule, RuleIdx, normalize_host};
 
 /// Maximum number of virtual hosts that are listed when none of them serves a request's host.
 const HOSTS_LISTED_MAX: usize = 20;

@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::target::Terms;
-use crate::error::Error;
-use crate::registry::{Address, ClusterState, EndpointState, IdleMark, RequestPermit};
 use crate::telemetry::Counter;
-use crate::tls::ClientTls;
 use crate::upstream::{Alternates, ConnectSettings, Counts, Ends, http1, http2};
+use traffic::connection::UpstreamTls;
+use traffic::error::Error;
+use traffic::registry::{Address, ClusterState, EndpointState, IdleMark, RequestPermit};
 use wire::http2::worker_buffers::WorkerBuffers;
 
 /// Connections of one worker to one endpoint.
@@ -26,7 +26,7 @@ pub(crate) struct EndpointPool {
     pub(super) endpoint_id: u64,
     /// TLS settings of its connections; once all other owners have dropped them, the pool is retired, because other
     /// settings or certificates are in effect.
-    pub(super) tls: Option<Weak<ClientTls>>,
+    pub(super) tls: Option<Weak<dyn UpstreamTls>>,
     pub(super) counts: Rc<Counts>,
     pub(super) memory: Rc<WorkerBuffers>,
     pub(super) terms: Cell<Terms>,

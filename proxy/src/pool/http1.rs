@@ -8,13 +8,13 @@ use hyper::body::Body;
 
 use super::endpoint_pool::EndpointPool;
 use super::incoming::Incoming;
-use super::settings::WAITING_REQUESTS_MAX;
 use super::target::{Choice, Failed, PoolTarget, too_many_wait};
-use crate::error::{BoxError, Error, Kind};
-use crate::registry::{ConnectionPermit, QueueTicket, Turn};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
 use crate::upstream::{Sender, connect};
+use traffic::connection::WAITING_REQUESTS_MAX;
+use traffic::error::{BoxError, Error, Kind};
+use traffic::registry::{ConnectionPermit, QueueTicket, Turn};
 
 /// Sends a request on an idle connection, or on a new one.
 #[expect(

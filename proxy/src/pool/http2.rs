@@ -18,13 +18,13 @@ use tokio::time::Instant;
 
 use super::endpoint_pool::{Connection, EndpointPool, Order, Shared, StreamHold, end_of_wait};
 use super::incoming::Incoming;
-use super::settings::{HTTP2_CONNECTIONS_MAX, WAITING_REQUESTS_MAX};
 use super::target::{Choice, Failed, PoolTarget, STALE_CONNECTIONS_MAX, Terms, too_many_wait};
-use crate::error::{BoxError, Error, Kind};
-use crate::registry::{ConnectionPermit, IdleMark, Offer, QueueTicket, Turn};
 use crate::telemetry::Counter;
 use crate::upstream::http1::Interim;
 use crate::upstream::{Connected, Counts, Ends, Reach, Sender, connect, http2};
+use traffic::connection::{HTTP2_CONNECTIONS_MAX, WAITING_REQUESTS_MAX};
+use traffic::error::{BoxError, Error, Kind};
+use traffic::registry::{ConnectionPermit, IdleMark, Offer, QueueTicket, Turn};
 
 impl Connection {
     /// Whether the peer accepts another stream. Counts requests that have a stream or are about to, and streams whose

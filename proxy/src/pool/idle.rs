@@ -3,11 +3,11 @@
 use tokio::time::Instant;
 
 use super::endpoint_pool::{EndpointPool, Idle, Stack, end_of_wait};
-use super::settings::IDLE_CONNECTIONS_MAX;
-use crate::registry::{IdleMark, Offer};
 use crate::runtime::clock;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Connection;
+use traffic::connection::IDLE_CONNECTIONS_MAX;
+use traffic::registry::{IdleMark, Offer};
 
 impl Stack {
     /// Takes the last used connection. Drops closed ones, and those idle for too long, found before it.

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::endpoint_pool::{EndpointPool, StreamHold};
-use crate::error::Error;
 use crate::upstream::{Ends, http1, http2};
+use traffic::error::Error;
 
 /// Response body, from either kind of connection.
 ///

@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::key::Key;
-use super::settings::{ANNOUNCED_IDLE_MAX, PoolSettings, Source};
-use crate::error::{Error, Kind};
-use crate::registry::{ClusterState, EndpointState, PendingPermit, RequestPermit};
 use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::upstream::{
     Announced, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
 };
+use traffic::connection::{ANNOUNCED_IDLE_MAX, PoolSettings, Source};
+use traffic::error::{Error, Kind};
+use traffic::registry::{ClusterState, EndpointState, PendingPermit, RequestPermit};
 
 /// Target of one attempt.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl PoolTarget<'_> {
             protocol: self.protocol,
             announced: self.announced(),
             source: self.source(),
-            tls: self.tls.map_or(0, |tls| tls.client.serial),
+            tls: self.tls.map_or(0, |tls| tls.client.serial()),
             host: self
                 .tls
                 .and_then(|tls| tls.host)

@@ -12,10 +12,10 @@ use std::time::Duration;
 use http_body_util::Empty;
 
 use super::*;
-use crate::error::Kind;
-use crate::registry::{Address, ClusterState, EndpointState, Registry};
 use crate::telemetry::{BuildInfo, Counter, Telemetry, WorkerId};
 use crate::upstream::{Alternates, Buffers, Client, Protocol, Reach};
+use traffic::error::Kind;
+use traffic::registry::{Address, ClusterState, EndpointState, Registry};
 
 const CLIENT: Client = Client {
     source: NOWHERE,

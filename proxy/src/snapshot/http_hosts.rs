@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::virtual_host::VirtualHost;
-use crate::route::HostIndex;
+use traffic::route::HostIndex;
 
 /// Virtual hosts by host name.
 #[derive(Debug, Default)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::virtual_host::Destination;
-use crate::cluster::Split;
-use crate::provenance::Provenance;
-use crate::route::{OpaqueTable, RuleIdx};
 use crate::upstream::Tunnel;
+use traffic::cluster::Split;
+use traffic::provenance::Provenance;
+use traffic::route::{OpaqueTable, RuleIdx};
 
 /// Rules for connections, by SNI and addresses only.
 #[derive(Debug, Default)]

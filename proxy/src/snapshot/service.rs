@@ -6,9 +6,9 @@ use super::detected::{Detected, TlsBytes};
 use super::http_hosts::HttpHosts;
 use super::intake::Intake;
 use super::opaque_routes::OpaqueRoutes;
-use crate::provenance::Provenance;
-use crate::route::HostIndex;
 use crate::tls::{Clients, ServerTls};
+use traffic::provenance::Provenance;
+use traffic::route::HostIndex;
 
 /// Handling of a listener's connections.
 #[derive(Clone, Debug)]

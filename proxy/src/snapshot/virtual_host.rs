@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Split;
-use crate::filter::{Mirrors, RouteFilters};
-use crate::provenance::Provenance;
-use crate::registry::ClusterId;
-use crate::route::{RuleIdx, Table};
 use crate::telemetry::RouteStats;
+use traffic::cluster::Split;
+use traffic::filter::{Mirrors, RouteFilters};
+use traffic::provenance::Provenance;
+use traffic::registry::ClusterId;
+use traffic::route::{RuleIdx, Table};
 
 /// A host name of a listener, and its routes.
 #[derive(Debug)]

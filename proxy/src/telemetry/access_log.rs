@@ -20,8 +20,8 @@ pub use entry::{Entry, Host, HttpVersion};
 pub use lanes::AccessLogTotals;
 pub use settings::{AccessLogFormat, AccessLogSettings, AccessLogTarget};
 
-use super::cells::{WorkerId, Writers, cell_index};
 use lanes::Lanes;
+use traffic::telemetry::cells::{WorkerId, Writers, cell_index};
 use writer::{Running, Sink};
 
 /// The access log of the process: creates the loggers of workers, and ends the writer thread when dropped.

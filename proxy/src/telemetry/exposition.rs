@@ -18,9 +18,9 @@ use std::time::Instant;
 use super::Telemetry;
 use super::access_log::AccessLog;
 use super::log::LogControl;
-use super::members::MemberState;
 pub use format::TextFormat;
 use requests::RequestText;
+use traffic::telemetry::members::MemberState;
 
 /// Content of `/stats/prometheus` and `/metrics`.
 pub struct Exposition {

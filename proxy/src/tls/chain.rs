@@ -13,7 +13,8 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 
-use super::material::facts::Facts;
+use super::material::facts;
+use traffic::certificate::Facts;
 
 type Revoked = [CertificateRevocationListDer<'static>];
 
@@ -60,7 +61,7 @@ pub(super) fn refused<T>(error: CertificateError) -> Result<T, Error> {
 
 /// Parses the certificate of a peer.
 pub(super) fn facts(certificate: &CertificateDer<'_>) -> Result<Facts, Error> {
-    Facts::read(certificate).or_else(|_| refused(CertificateError::BadEncoding))
+    facts::read(certificate).or_else(|_| refused(CertificateError::BadEncoding))
 }
 
 /// Verifies that a peer owns the key of its certificate.

@@ -5,6 +5,7 @@
 //! session outlives the material with which it was verified. One whose material was never valid refuses every
 //! connection.
 
+use std::any::Any;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls_pki_types::{DnsName, ServerName};
+
+use traffic::connection::UpstreamTls;
 
 use super::server_verify::{AcceptedNames, ServerVerifier};
 use super::{Authorities, AuthoritySource, Identity, IdentitySource};
@@ -133,6 +136,16 @@ struct Terms {
     http2: Arc<ClientConfig>,
 }
 
+impl UpstreamTls for ClientTls {
+    fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    fn wants_host(&self) -> bool {
+        self.settings.naming == Naming::Host
+    }
+}
+
 impl PartialEq for ClientTls {
     fn eq(&self, other: &Self) -> bool {
         self.serial == other.serial
@@ -216,9 +229,11 @@ impl ClientTls {
         self.terms.as_ref().err()
     }
 
-    /// Whether the settings depend on the host of a request.
-    pub fn wants_host(&self) -> bool {
-        self.settings.naming == Naming::Host
+    /// Returns the configuration that a cluster carries.
+    pub fn of(tls: &dyn UpstreamTls) -> &Self {
+        let tls: &dyn Any = tls;
+        tls.downcast_ref()
+            .expect("the compiler puts no other type into clusters")
     }
 
     /// Whether the configuration was built from this material.

@@ -13,7 +13,8 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 
-pub use facts::{Facts, Name, UnixSeconds, date};
+pub use facts::date;
+pub use traffic::certificate::{Facts, Name, UnixSeconds};
 
 use super::chain;
 use super::problem::{Problem, ProblemKind};
@@ -70,7 +71,7 @@ impl Identity {
         let (place, bytes) = pem.chain;
         let chain = certificates(place, bytes, ProblemKind::Certificate)?;
         let broken = |text: String| Problem::new(ProblemKind::Certificate, place, text);
-        let all: Result<Vec<Facts>, String> = chain.iter().map(Facts::read).collect();
+        let all: Result<Vec<Facts>, String> = chain.iter().map(facts::read).collect();
         let all = all.map_err(broken)?;
         let facts = all.first().cloned().ok_or_else(|| no_certificate(place))?;
         let key = key(pem.key.0, pem.key.1)?;
@@ -135,7 +136,7 @@ impl Authorities {
                 return Err(broken("none of the certificates can be used".to_owned()));
             }
         } else {
-            let each: Result<Vec<Facts>, String> = certificates.iter().map(Facts::read).collect();
+            let each: Result<Vec<Facts>, String> = certificates.iter().map(facts::read).collect();
             facts = each.map_err(broken)?;
             for certificate in certificates {
                 roots

@@ -7,9 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 use rustls_pki_types::CertificateDer;
 
-use super::Facts;
 use super::ciphers::openssl_name;
 use super::digest::{hex, sha256};
+use super::material::facts;
+use traffic::certificate::Facts;
 
 /// Peer of a TLS connection.
 #[derive(Clone, Debug, Default)]
@@ -61,20 +62,19 @@ impl PeerCertificate {
             facts: OnceLock::new(),
         }
     }
+}
 
-    /// Returns the parsed certificate; `None` if it is unreadable, which only a verifier without checks accepts.
-    pub fn facts(&self) -> Option<&Facts> {
-        let facts = self.facts.get_or_init(|| Facts::read(&self.der).ok());
+impl traffic::certificate::PeerCertificate for PeerCertificate {
+    fn facts(&self) -> Option<&Facts> {
+        let facts = self.facts.get_or_init(|| facts::read(&self.der).ok());
         facts.as_ref()
     }
 
-    /// Returns the SHA-256 hash of the certificate in lower-case hexadecimal digits.
-    pub fn hash(&self) -> String {
+    fn hash(&self) -> String {
         hex(&sha256(&self.der))
     }
 
-    /// Returns the certificate as percent-encoded PEM.
-    pub fn encoded_pem(&self) -> String {
+    fn encoded_pem(&self) -> String {
         percent_encode(&pem(&self.der))
     }
 }

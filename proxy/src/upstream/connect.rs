@@ -17,18 +17,17 @@ use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
-use super::alternates::Reach;
 use super::counts::{Counted, Counts};
-use super::protocol::Protocol;
 use super::proxy_protocol::Announced;
 use super::stream::Stream;
 use super::tls::{Agreed, Secured};
 use super::tunnel::Tunnel;
-use crate::error::{BoxError, Error, Kind};
-use crate::registry::Address;
 use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::tls::Inside;
+use traffic::connection::{Protocol, Reach, TcpKeepalive};
+use traffic::error::{BoxError, Error, Kind};
+use traffic::registry::Address;
 use wire::http2::pulse::KeepAlive;
 
 /// Time without an answer after which the next address is tried as well; after a failure it is tried at once. RFC 8305,
@@ -54,33 +53,21 @@ pub struct ConnectSettings {
     pub tls: Option<Secured>,
 }
 
-/// TCP keepalive, by which the kernel detects a dead peer. Unset values are the system's defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct TcpKeepalive {
-    /// Silence before the first probe.
-    pub time: Option<Duration>,
-    /// Time between probes.
-    pub interval: Option<Duration>,
-    /// Unanswered probes after which the connection is broken.
-    pub probes: Option<u32>,
-}
-
-impl TcpKeepalive {
-    fn set(&self, stream: &TcpStream) -> io::Result<()> {
-        let mut asked = socket2::TcpKeepalive::new();
-        if let Some(time) = self.time {
-            asked = asked.with_time(time);
-        }
-        if let Some(interval) = self.interval {
-            asked = asked.with_interval(interval);
-        }
-        if let Some(probes) = self.probes {
-            asked = asked.with_retries(probes);
-        }
-        let socket = SockRef::from(stream);
-        socket.set_keepalive(true)?;
-        socket.set_tcp_keepalive(&asked)
+/// Sets the TCP keepalive of a socket.
+fn set_keepalive(keepalive: &TcpKeepalive, stream: &TcpStream) -> io::Result<()> {
+    let mut asked = socket2::TcpKeepalive::new();
+    if let Some(time) = keepalive.time {
+        asked = asked.with_time(time);
     }
+    if let Some(interval) = keepalive.interval {
+        asked = asked.with_interval(interval);
+    }
+    if let Some(probes) = keepalive.probes {
+        asked = asked.with_retries(probes);
+    }
+    let socket = SockRef::from(stream);
+    socket.set_keepalive(true)?;
+    socket.set_tcp_keepalive(&asked)
 }
 
 /// Addresses and TLS state of an upstream connection.
@@ -209,7 +196,7 @@ async fn socket(
                 first_to_connect(&reach.candidates(), settings.source, counts).await?;
             stream.set_nodelay(true).map_err(failed)?;
             if let Some(keepalive) = settings.tcp_keepalive {
-                keepalive.set(&stream).map_err(failed)?;
+                set_keepalive(&keepalive, &stream).map_err(failed)?;
             }
             (Stream::Tcp(stream), Address::Ip(remote))
         }

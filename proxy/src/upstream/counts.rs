@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::error::{Error, Kind};
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
+use traffic::error::{Error, Kind};
 
 /// Counters of one worker.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use rustls::AlertDescription;
 
 use super::tls::refused_late;
-use crate::error::{Error, Kind};
+use traffic::error::{Error, Kind};
 use wire::http2::Reason;
 
 /// Reason that a stream ended before its response was complete.
@@ -60,7 +60,7 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Retry;
+    use traffic::error::Retry;
 
     #[test]
     fn only_unprocessed_requests_are_always_retriable() {

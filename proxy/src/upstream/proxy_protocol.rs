@@ -6,17 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 
-/// Version of the header.
-///
-/// Source: DestinationRule `trafficPolicy.proxyProtocol.version`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ProxyProtocol {
-    /// Text, one line.
-    #[default]
-    V1,
-    /// Binary.
-    V2,
-}
+use traffic::connection::ProxyProtocol;
 
 /// Addresses of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use super::alternates::Reach;
 use super::connect::{ConnectSettings, Ends, begin, within};
 use super::counts::{Counted, Counts};
 use super::http1::Connection;
 use super::http2;
-use super::protocol::Protocol;
-use crate::error::Error;
+use traffic::connection::Protocol;
+use traffic::connection::Reach;
+use traffic::error::Error;
 use wire::http2::worker_buffers::WorkerBuffers;
 
 /// A connection that was just opened.
@@ -31,8 +31,8 @@ pub enum Sender {
 ///
 /// # Errors
 ///
-/// [`Kind::ConnectFailed`](crate::error::Kind::ConnectFailed) if no address of the endpoint accepts a connection,
-/// [`Kind::ConnectTimeout`](crate::error::Kind::ConnectTimeout) if none does within the timeout. No byte of a request
+/// [`Kind::ConnectFailed`](traffic::error::Kind::ConnectFailed) if no address of the endpoint accepts a connection,
+/// [`Kind::ConnectTimeout`](traffic::error::Kind::ConnectTimeout) if none does within the timeout. No byte of a request
 /// was sent in either case.
 pub async fn connect(
     reach: Reach<'_>,

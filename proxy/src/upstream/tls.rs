@@ -10,11 +10,12 @@ use rustls_pki_types::ServerName;
 
 use super::Protocol;
 use super::stream::Stream;
-use crate::error::{Error, Kind};
 use crate::tls::client::server_name;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
 use crate::tls::peer::{Peer, PeerCertificate};
 use crate::tls::{ClientTls, Identity, Inside, WrongNames};
+use traffic::connection::UpstreamTls;
+use traffic::error::{Error, Kind};
 
 /// Request host used as the TLS server name of connections.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Host {
 #[derive(Clone, Copy, Debug)]
 pub struct TlsTarget<'a> {
     /// TLS settings.
-    pub client: &'a Arc<ClientTls>,
+    pub client: &'a Arc<dyn UpstreamTls>,
     /// Host of the request, if the TLS settings depend on it.
     pub host: Option<&'a Rc<Host>>,
 }
@@ -51,7 +52,7 @@ pub struct TlsTarget<'a> {
 #[derive(Clone, Debug)]
 pub struct Secured {
     /// TLS settings.
-    pub client: Arc<ClientTls>,
+    pub client: Arc<dyn UpstreamTls>,
     /// Host of its requests, if the TLS settings depend on it.
     pub host: Option<Rc<Host>>,
 }
@@ -81,13 +82,17 @@ pub struct Agreed {
 }
 
 impl Secured {
+    fn client(&self) -> &ClientTls {
+        ClientTls::of(&*self.client)
+    }
+
     /// Fails if the TLS settings are unusable, before a connection is opened.
     ///
     /// # Errors
     ///
     /// [`Kind::ConnectFailed`] with the reason.
     pub fn check(&self) -> Result<(), Error> {
-        match self.client.refusal() {
+        match self.client().refusal() {
             Some(reason) => Err(refused(reason)),
             None => Ok(()),
         }
@@ -104,13 +109,13 @@ impl Secured {
         inside: Inside,
     ) -> Result<(Stream, Agreed), Error> {
         let host = self.host.as_ref().and_then(|host| host.name.as_ref());
-        let terms = self.client.terms(inside, host);
+        let terms = self.client().terms(inside, host);
         let (config, name) = terms.map_err(|reason| refused(&reason))?;
         let connecting = Encrypted::connect(stream, config, name);
         let encrypted = Box::pin(connecting).await;
         let encrypted = encrypted.map_err(|failure| refused(&why(&failure)))?;
         let session = encrypted.session();
-        if inside == Inside::Http2 && !self.client.agreed_on_http2(session.alpn_protocol()) {
+        if inside == Inside::Http2 && !self.client().agreed_on_http2(session.alpn_protocol()) {
             return Err(refused("the server does not agree on HTTP/2 (ALPN h2)"));
         }
         let peer = Peer::of(session);
@@ -118,7 +123,7 @@ impl Secured {
             version: peer.version,
             cipher: peer.cipher,
             certificate: peer.certificate,
-            own: self.client.identity.clone(),
+            own: self.client().identity.clone(),
             resumed: peer.resumed,
         };
         Ok((Stream::Tls(Box::new(encrypted)), agreed))

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::stream::Stream;
 use super::tunnelled::{Coding, Tunnelled};
-use crate::error::{Error, Kind};
+use traffic::error::{Error, Kind};
 use wire::http1::response::head::{self, ExpectedResponse, Head};
 
 /// Maximum interim responses before the final one.

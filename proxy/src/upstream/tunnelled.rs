@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use crate::error::Error;
+use traffic::error::Error;
 use wire::http1::response::Malformed;
 use wire::http1::response::decoder::{Decoder, Step};
 

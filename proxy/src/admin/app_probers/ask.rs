@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::connect::connect;
 use super::{Action, Asked, Prober, grpc, http_get};
 use crate::admin::reply::Reply;
-use crate::error::BoxError;
+use traffic::error::BoxError;
 
 impl Prober {
     /// Sends the probe to the container.

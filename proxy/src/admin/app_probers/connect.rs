@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::error::BoxError;
 use crate::runtime::interception::{INBOUND_SOURCE_V4, INBOUND_SOURCE_V6};
+use traffic::error::BoxError;
 
 /// Source addresses of connections to the workload; the rules of the capture let them pass.
 const SOURCES: [IpAddr; 2] = [IpAddr::V4(INBOUND_SOURCE_V4), IpAddr::V6(INBOUND_SOURCE_V6)];

@@ -8,8 +8,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::error::BoxError;
 use crate::upstream::grpc_health;
+use traffic::error::BoxError;
 
 /// User agent of the probes.
 const AGENT: HeaderValue = HeaderValue::from_static("kube-probe/strait");

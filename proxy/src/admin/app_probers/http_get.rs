@@ -18,9 +18,9 @@ use tokio::task::JoinSet;
 use super::connect::connect;
 use super::{Asked, HttpGet};
 use crate::admin::reply::Reply;
-use crate::error::BoxError;
 use crate::tls::client::unverified;
 use crate::tls::encrypted::Encrypted;
+use traffic::error::BoxError;
 
 /// Maximum number of redirects that a probe follows.
 const REDIRECTS_MAX: usize = 10;

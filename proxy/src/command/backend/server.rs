@@ -23,8 +23,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::Workload;
 use crate::exchange::message::headers::X_ENVOY_ATTEMPT_COUNT;
-use crate::filter::timeout::is_grpc;
 use crate::runtime::drain;
+use traffic::filter::timeout::is_grpc;
 
 /// Connection preface of a client with prior knowledge of HTTP/2 (RFC 9113, section 3.4); no HTTP/1 request begins with
 /// it.

@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use config_loader::catalog::Workload as PolicyWorkload;
 
-use crate::cluster::EndpointTls;
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
 use crate::compile::policies::client_tls::Purpose;
@@ -13,6 +12,7 @@ use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
 use crate::pool::{PoolSettings, Source, Speaks};
 use crate::snapshot::Direction;
+use traffic::cluster::EndpointTls;
 
 /// How connections are made.
 pub(in crate::compile) struct Connecting {
@@ -28,11 +28,11 @@ pub(in crate::compile) type TlsOf = HashMap<*const Facts, EndpointTls>;
 
 fn serial(pool: &PoolSettings, each: &[EndpointTls]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    pool.tls.as_ref().map(|tls| tls.serial).hash(&mut hasher);
+    pool.tls.as_ref().map(|tls| tls.serial()).hash(&mut hasher);
     for tls in each {
         let number = match tls {
             EndpointTls::OfCluster => 0,
-            EndpointTls::Own(tls) => tls.serial.wrapping_add(2),
+            EndpointTls::Own(tls) => tls.serial().wrapping_add(2),
             EndpointTls::Plain => 1,
         };
         number.hash(&mut hasher);
@@ -98,12 +98,12 @@ impl Clusters<'_> {
             members,
         };
         let asked = policy.tls.as_ref();
-        pool.tls = purpose.tls(asked, self.certificates);
+        let of_cluster = purpose.tls(asked, self.certificates);
+        pool.tls = of_cluster.clone().map(|tls| tls as _);
         let mut facts: Vec<&Facts> = members.iter().map(|member| &*member.facts).collect();
         facts.dedup_by_key(|facts| std::ptr::from_ref(*facts));
         let each = |facts: &&Facts| {
-            let of_cluster = pool.tls.as_ref();
-            purpose.of(facts, (asked, of_cluster), port, self.certificates)
+            purpose.of(facts, (asked, of_cluster.as_ref()), port, self.certificates)
         };
         let mut each: Vec<EndpointTls> = facts.iter().map(each).collect();
         let is_own = |tls: &EndpointTls| *tls != EndpointTls::OfCluster;

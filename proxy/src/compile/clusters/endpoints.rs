@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, Common, Endpoint};
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
 use crate::compile::clusters::connecting::TlsOf;
@@ -11,8 +10,9 @@ use crate::compile::clusters::stats::RequestStatsByLabels;
 use crate::compile::service::port::Labels;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
-use crate::registry::{Address, EndpointState};
 use crate::upstream::Alternates;
+use traffic::cluster::{Cluster, Common, Endpoint};
+use traffic::registry::{Address, EndpointState};
 
 /// Under which names the live state of endpoints is kept: the same whether a policy puts a member's endpoints into a
 /// pool of their own or not, so that no ejection is lost when it comes or goes. The prefix of a gateway is part of it,

@@ -7,12 +7,6 @@ use std::sync::Arc;
 
 use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 
-use crate::cluster::federation::{Pool, Turns};
-use crate::cluster::locality::{self, TopologyLabels};
-use crate::cluster::{
-    Absence, Balance, Cluster, Common, Dialed, Endpoint, EndpointTls, Federation, HealthCheck,
-    LabelSource, Locality, Parts, Plan, Pods, Probe,
-};
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
 use crate::compile::clusters::StandsFor;
@@ -25,10 +19,16 @@ use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
 use crate::compile::update::cluster_reads::{ADDRESSES, CERTIFICATES};
 use crate::identity::Mode;
-use crate::provenance::Sources;
-use crate::registry::{ClusterState, Thresholds};
 use crate::snapshot::{Direction, Renewal};
 use crate::telemetry::Workload as WorkloadLabels;
+use traffic::cluster::federation::{Pool, Turns};
+use traffic::cluster::locality::{self, TopologyLabels};
+use traffic::cluster::{
+    Absence, Balance, Cluster, Common, Dialed, Endpoint, EndpointTls, Federation, HealthCheck,
+    LabelSource, Locality, Parts, Plan, Pods, Probe,
+};
+use traffic::provenance::Sources;
+use traffic::registry::{ClusterState, Thresholds};
 
 impl Clusters<'_> {
     /// A cluster of these workloads: that which was before, if nothing of it has changed.

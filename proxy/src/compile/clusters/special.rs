@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use config_loader::resource::istio::{ConnectionPool, LocalEndpoint};
 
-pub(in crate::compile) use crate::cluster::BLACK_HOLE;
-use crate::cluster::Cluster;
 use crate::compile::clusters::{Clusters, Dials, Making, StandsFor};
 use crate::compile::service::Service;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::workload::{Facts, Workload, WorkloadHost};
 use crate::compile::services::collector::Draft;
 use crate::pool::Source;
-use crate::registry::{ClusterId, ClusterState};
 use crate::snapshot::Direction;
 use crate::upstream::Protocol;
+pub(in crate::compile) use traffic::cluster::BLACK_HOLE;
+use traffic::cluster::Cluster;
+use traffic::registry::{ClusterId, ClusterState};
 
 /// Where connections of the workload to unknown destinations go.
 pub(in crate::compile) const PASSTHROUGH: &str = "PassthroughCluster";

@@ -8,7 +8,7 @@ use config_loader::resource::istio::{Gateway, GatewayRef, Protocol, Server, Virt
 
 use crate::compile::provenance::provenance_of;
 use crate::identity::{ExportListener, Identity};
-use crate::provenance::Provenance;
+use traffic::provenance::Provenance;
 
 /// A server of a Gateway that selects this proxy.
 pub(in crate::compile) struct Bound<'a> {

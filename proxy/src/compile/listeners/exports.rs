@@ -11,16 +11,16 @@ use config_loader::catalog::served_exports;
 use config_loader::resource::Object;
 use config_loader::resource::flomesh::{ExportRule, PathType, ServiceExport};
 
-use crate::cluster::Split;
 use crate::compile::clusters;
 use crate::compile::clusters::Clusters;
 use crate::compile::conditions;
 use crate::compile::provenance::provenance_of;
 use crate::compile::rules::Compiled;
-use crate::filter::{Action, PathRewrite, RouteFilters};
 use crate::identity::{Identity, Mode};
-use crate::route::{Conditions, Rule, Table, UriMatch};
 use crate::snapshot::{Destination, Route, VirtualHost};
+use traffic::cluster::Split;
+use traffic::filter::{Action, PathRewrite, RouteFilters};
+use traffic::route::{Conditions, Rule, Table, UriMatch};
 
 /// Name of the virtual host that has the exported routes.
 const NAME: &str = "exports";

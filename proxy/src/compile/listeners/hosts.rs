@@ -23,11 +23,11 @@ use crate::compile::rules::retries;
 use crate::compile::rules::scope::RuleScope;
 use crate::compile::services::vips;
 use crate::compile::update::visible_routes::VisibleRoutes;
-use crate::filter::{Action, Redirect, RouteFilters, Scheme};
 use crate::identity::Identity;
-use crate::provenance::Provenance;
-use crate::route::{Conditions, Rule, Table, TextMatch};
 use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
+use traffic::filter::{Action, Redirect, RouteFilters, Scheme};
+use traffic::provenance::Provenance;
+use traffic::route::{Conditions, Rule, Table, TextMatch};
 
 /// A VirtualService at a server, as far as one host is concerned.
 pub(in crate::compile) struct Attached<'a> {

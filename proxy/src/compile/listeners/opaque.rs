@@ -12,7 +12,6 @@ use config_loader::resource::{Line, Object};
 
 use ipnet::IpNet;
 
-use crate::cluster::Split;
 use crate::compile::clusters;
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::bound::Bound;
@@ -22,9 +21,10 @@ use crate::compile::rules::destinations::part_of;
 use crate::compile::service::Shift;
 use crate::compile::services::vips;
 use crate::identity::Identity;
-use crate::provenance::Provenance;
-use crate::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
 use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoute, OpaqueRoutes};
+use traffic::cluster::Split;
+use traffic::provenance::Provenance;
+use traffic::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
 
 /// Which rules a server uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

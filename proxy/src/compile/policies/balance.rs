@@ -13,10 +13,10 @@ use crate::compile::service::ExportBalancer;
 use crate::compile::service::Service;
 use std::time::Duration;
 
-use crate::balance::{CookieKey, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
-use crate::cluster::locality::{Label, Pattern};
-use crate::cluster::{Balance, OutlierPolicy, Spread, Warmup};
 use crate::identity::Identity;
+use traffic::balance::{CookieKey, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
+use traffic::cluster::locality::{Label, Pattern};
+use traffic::cluster::{Balance, OutlierPolicy, Spread, Warmup};
 
 /// Entries of a ring where nothing is said.
 const RING_SIZE_MIN: u64 = 1_024;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use config_loader::resource::istio::ClientTlsMode;
 
-use crate::cluster::{EndpointTls, LabelSource};
 use crate::compile::certificates::Scope;
 use crate::compile::certificates::mesh;
 use crate::compile::service::Service;
@@ -22,6 +21,7 @@ use crate::identity::{GatewayTls, Identity};
 use crate::tls::{ClientMode, ClientSettings, ClientTls as Tls, Naming, Store, spiffe};
 pub(in crate::compile) use sources::RuleTls;
 use sources::gateway_sources;
+use traffic::cluster::{EndpointTls, LabelSource};
 pub use uses::{ClientUse, uses, uses_of_members};
 
 /// The label of an endpoint that says whether it speaks the mesh's TLS.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use config_loader::resource::Line;
 use config_loader::resource::istio::{Destination as RawDestination, HttpDestination};
 
-use crate::cluster::Split;
 use crate::compile::clusters;
 use crate::compile::clusters::Clusters;
 use crate::compile::rules::scope::RuleScope;
@@ -14,6 +13,7 @@ use crate::compile::rules::scope::Sourced;
 use crate::compile::service::Part;
 use crate::compile::service::Shift;
 use crate::snapshot::Destination;
+use traffic::cluster::Split;
 
 /// The destinations of a rule by weight, with shifted destinations replaced by their parts.
 pub(in crate::compile) fn split(

@@ -6,9 +6,9 @@ use config_loader::resource::istio::{
 use http::StatusCode;
 
 use crate::compile::conditions;
-use crate::filter::cors::{self, Cors, Listed, OriginMatch};
-use crate::filter::fault::Share;
-use crate::filter::{Abort, Early, Fault};
+use traffic::filter::cors::{self, Cors, Listed, OriginMatch};
+use traffic::filter::fault::Share;
+use traffic::filter::{Abort, Early, Fault};
 
 /// Compiles both; `None` when the rule has neither, or nothing of them could ever happen.
 pub(in crate::compile) fn early(rule: &HttpRule) -> Option<Box<Early>> {

@@ -7,8 +7,8 @@ use config_loader::resource::istio::{
 };
 use config_loader::resource::{Line, Percent};
 
-use crate::filter::RetryPolicy;
-use crate::filter::retry::{BackOff, Condition, Conditions};
+use traffic::filter::RetryPolicy;
+use traffic::filter::retry::{BackOff, Condition, Conditions};
 
 /// What is tried again of a rule's requests, given what the mesh does where the rule says nothing; `None` for nothing.
 pub(in crate::compile) fn policy(

@@ -8,7 +8,7 @@ use config_loader::resource::istio::{
 use config_loader::resource::{Line, Object};
 
 use crate::identity::Identity;
-use crate::provenance::Provenance;
+use traffic::provenance::Provenance;
 
 /// What the rules of a VirtualService are compiled for.
 pub(in crate::compile) struct RuleScope<'a> {

@@ -9,7 +9,7 @@ use crate::compile::clusters::Clusters;
 use crate::compile::rules::destinations::complete;
 use crate::compile::rules::scope::Sourced;
 use crate::compile::service::Shift;
-use crate::route::Conditions;
+use traffic::route::Conditions;
 
 /// A rule for some of its requests.
 pub(in crate::compile) struct Variant {

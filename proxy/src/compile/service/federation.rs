@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use config_loader::resource::flomesh::ClusterBalancing;
 
-use crate::cluster::Absence;
-pub(in crate::compile) use crate::cluster::federation::POOLS_MAX;
+use traffic::cluster::Absence;
+pub(in crate::compile) use traffic::cluster::federation::POOLS_MAX;
 
 // `check` warns of what is beyond it
 const _: () = assert!(POOLS_MAX == config_loader::catalog::POOLS_MAX);

@@ -12,12 +12,12 @@ use std::sync::{Arc, OnceLock};
 
 use config_loader::resource::core::PodOwner;
 
-use crate::cluster::{Hop, LabelSource, Locality};
 use crate::compile::members::Member;
 use crate::compile::service::port::Labels;
 use crate::compile::service::port::Port;
-use crate::registry::{Address, Registry};
 use crate::upstream::{Alternates, TcpKeepalive};
+use traffic::cluster::{Hop, LabelSource, Locality};
+use traffic::registry::{Address, Registry};
 
 /// What a list looks back to for workloads that are alike.
 const RECENT_MAX: usize = 16;

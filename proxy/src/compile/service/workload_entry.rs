@@ -8,9 +8,9 @@ use config_loader::Name;
 use config_loader::resource::istio::{EndpointAddress, WorkloadEntry};
 use config_loader::resource::{Object, Objects};
 
-use crate::cluster::Locality;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::WorkloadHost;
+use traffic::cluster::Locality;
 
 /// Where it is; none if its address cannot be reached from here. A name may stand `as_one` endpoint.
 pub(in crate::compile) fn host(address: &EndpointAddress, as_one: bool) -> Option<WorkloadHost> {

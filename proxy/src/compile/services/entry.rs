@@ -11,7 +11,6 @@ use config_loader::resource::istio::{
     WorkloadEntry,
 };
 
-use crate::cluster::{LabelSource, Locality};
 use crate::compile::service::port::Carries;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Facts;
@@ -23,6 +22,7 @@ use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
 use crate::compile::services::slices::{account, locality};
 use crate::upstream::Protocol;
+use traffic::cluster::{LabelSource, Locality};
 
 /// A host as the ServiceEntries of one namespace describe it, oldest first. It has the ports of all of them, a port that several
 /// give as the oldest says. Endpoints serve the ports of their own entry only.

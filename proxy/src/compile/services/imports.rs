@@ -18,7 +18,6 @@ use config_loader::resource::flomesh::{
 use config_loader::resource::karmada::MultiClusterService;
 use http::HeaderValue;
 
-use crate::cluster::Hop;
 use crate::compile::service::Service;
 use crate::compile::service::Written;
 use crate::compile::service::affinity;
@@ -37,6 +36,7 @@ use crate::compile::services::collector::Draft;
 use crate::compile::services::policies;
 use crate::compile::services::slices::{SliceOf, Whereabouts, add_slices, host, member};
 use config_loader::catalog::hostname::CLUSTER_SET;
+use traffic::cluster::Hop;
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
 /// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the

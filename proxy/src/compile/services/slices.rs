@@ -9,11 +9,11 @@ use config_loader::resource::core::{
     AddressType, EndpointSlice, Host, LabelText, Namespace, Node, Pod, PodOwner, SliceEndpoint,
 };
 
-use crate::cluster::{LabelSource, Locality};
 use crate::compile::members::Member;
 use crate::compile::service::port::Labels;
 use crate::compile::service::workload::{Facts, Listing, Origin, Workload, WorkloadHost};
 use crate::compile::services::collector::{Collector, Draft};
+use traffic::cluster::{LabelSource, Locality};
 
 /// The label of a workload that says where it is, with dots or slashes between the parts.
 const LOCALITY: &str = "istio-locality";

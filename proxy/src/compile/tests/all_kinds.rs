@@ -11,9 +11,9 @@ use crate::compile::tests::incremental::dump;
 use crate::compile::tests::world::{World, ask};
 use crate::compile::{Inputs, ServiceCache, compile, compile_again};
 use crate::identity::{Identity, Mode};
-use crate::registry::Moment;
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
+use traffic::registry::Moment;
 
 const ISTIO: &str = "networking.istio.io/v1";
 

@@ -3,8 +3,8 @@
 use crate::compile::tests::world::SERVICE;
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::ask_host;
-use crate::route::OpaqueHead;
 use crate::snapshot::{Handling, Listener, OpaqueRoutes, Security, Service, Then};
+use traffic::route::OpaqueHead;
 
 /// A Gateway in the namespace `default` with these servers, each `NAME PORT PROTOCOL MODE HOSTS`.
 fn gateway(name: &str, servers: &[&str]) -> String {

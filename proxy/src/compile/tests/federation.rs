@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use config_loader::catalog::View;
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
-use crate::cluster::Spread;
 use crate::compile::policies::balance::balance;
 use crate::compile::service::federation::Viewer;
 use crate::compile::service::federation::Wanted;
@@ -13,6 +12,7 @@ use crate::compile::service::federation::candidates;
 use crate::compile::service::workload::WorkloadHost;
 use crate::compile::services::Services;
 use crate::identity::{Identity, MeshName};
+use traffic::cluster::Spread;
 
 const PLAIN: &str = "web.ns1.svc.cluster.local";
 const TOGETHER: &str = "web.ns1.svc.clusterset.local";

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::cluster::{Cluster, EndpointTls};
 use crate::compile::tests::world::GATEWAY;
 use crate::compile::tests::world::SERVICE;
 use crate::compile::tests::world::World;
@@ -14,6 +13,7 @@ use crate::compile::tests::world::load;
 use crate::compile::tests::world::plain;
 use crate::identity::{GatewayTls, MemberGateway, MemberSettings};
 use crate::snapshot::{Listener, Service, Snapshot, VirtualHost};
+use traffic::cluster::{Cluster, EndpointTls};
 
 /// Places that hold one resource or none. A place without one is filled with comments, so that no line moves.
 const PLACES: &[&[&str]] = &[

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use crate::cluster::{Ask, Cluster};
 use crate::compile::tests::world::GATEWAY;
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::load;
-use crate::registry::{Moment, why};
 use crate::snapshot::Snapshot;
+use traffic::cluster::{Ask, Cluster};
+use traffic::registry::{Moment, why};
 
 const SERVICE: &str = "Service ns1/web {ports: [{name: http, port: 80}]}";
 const POLICY: &str = "GlobalTrafficPolicy ns1/web {lbType: ActiveActive}";

@@ -6,7 +6,7 @@ use config_loader::validate::scalar::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::filter::template::Template;
+use traffic::filter::template::Template;
 
 fn is_valid(text: &str) -> bool {
     let is_error = |problem: &OperatorProblem<'_>| !matches!(problem, OperatorProblem::Absent(_));

@@ -1,12 +1,12 @@
 //! How many retries a budget allows, as requests come and the rules change.
 
-use crate::balance::EndpointIdx;
-use crate::cluster::Cluster;
 use crate::compile::tests::world::SERVICE;
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::load;
-use crate::registry::Moment;
 use std::sync::Arc;
+use traffic::balance::EndpointIdx;
+use traffic::cluster::Cluster;
+use traffic::registry::Moment;
 
 const NAME: &str = "outbound|80||s.default.svc.cluster.local";
 

@@ -312,7 +312,7 @@ fn again(
         registry: &world.registry,
         stats: &world.stats,
         certificates: &Store::default(),
-        now: crate::registry::Moment(1),
+        now: traffic::registry::Moment(1),
     };
     compile_again(&inputs, previous, service_cache)
 }

@@ -1,10 +1,10 @@
 //! Endpoints of a service, by the kinds of resources that describe it.
 
-use crate::cluster::Endpoint;
 use crate::compile::tests::world::GATEWAY;
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::load;
 use crate::upstream::Reach;
+use traffic::cluster::Endpoint;
 
 /// Asks for the service `w` of the namespace `default` at this port; `ADDRESS*WEIGHT` of each endpoint, or `unknown`.
 fn endpoints(resources: &[&str], port: u16) -> Vec<String> {

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::ask_host;
-use crate::route::{OpaqueHead, RuleIdx};
 use crate::snapshot::{Detected, Intake, OpaqueRoutes, Security, Service, TlsBytes};
+use traffic::route::{OpaqueHead, RuleIdx};
 
 /// Where a captured connection leads. `says` is what the client sends first: `http HOST`, `tls NAME`, or `bytes`.
 pub(super) fn reach(world: &World, intake: Intake, dialed: &str, says: &str) -> String {

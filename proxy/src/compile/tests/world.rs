@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderName, Method};
 
 use crate::compile::Inputs;
 use crate::compile::compile;
-use crate::filter::{Action, RedirectRequest};
 use crate::identity::{Identity, Mode};
-use crate::registry::{Moment, Registry};
-use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{HttpHosts, Listener, Security, Snapshot, VirtualHost};
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
+use traffic::filter::{Action, RedirectRequest};
+use traffic::registry::{Moment, Registry};
+use traffic::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 
 /// A Gateway on port 80 for every host, which VirtualServices of the namespace `default` call `gw`.
 pub(in crate::compile) const GATEWAY: &str = "Gateway default/gw {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}";

@@ -2,7 +2,7 @@
 
 use config_loader::catalog::{Read, Reads};
 
-use crate::registry::ClusterId;
+use traffic::registry::ClusterId;
 
 /// The read of certificates of clients.
 pub(in crate::compile) const CERTIFICATES: Read<'_> = Read::Index("certificates", "", "");

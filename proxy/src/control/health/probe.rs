@@ -14,16 +14,16 @@ use hyper::body::Body;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, TE, USER_AGENT};
 use hyper::{Method, Request, StatusCode};
 
-use crate::balance::EndpointIdx;
-use crate::cluster::{Cluster, Endpoint, HealthCheck, Probe};
-use crate::error::{BoxError, Error};
 use crate::pool::{PoolSettings, PoolTarget};
-use crate::registry::Address;
 use crate::upstream::http1::Message;
 use crate::upstream::{
     Alternates, Buffers, Client, Connected, Counts, Host, Protocol, Reach, Sender, TlsTarget,
     connect, grpc_health, http2,
 };
+use traffic::balance::EndpointIdx;
+use traffic::cluster::{Cluster, Endpoint, HealthCheck, Probe};
+use traffic::error::{BoxError, Error};
+use traffic::registry::Address;
 use wire::http2::worker_buffers::WorkerBuffers;
 
 /// User agent of health checks.
@@ -215,7 +215,7 @@ fn absolute(is_tls: bool, host: &str, path: &str) -> Result<hyper::Uri, Error> {
 
 /// Makes the error of a check that cannot be sent; validated resources do not cause it.
 fn unasked(error: impl Into<BoxError>) -> Error {
-    Error::new(crate::error::Kind::UpstreamProtocol).with_source(error)
+    Error::new(traffic::error::Kind::UpstreamProtocol).with_source(error)
 }
 
 /// Returns status, headers and body of a response over HTTP/2.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use crate::error::Kind;
 use crate::exchange::body::progress::Progress;
+use traffic::error::Kind;
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use super::failover_cause::cause;
 use super::request::{AttemptResult, ForwardedRequest};
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
-use crate::filter::RetryPolicy;
-use crate::filter::retry::Reason;
 use crate::telemetry::ReplayCause;
+use traffic::filter::RetryPolicy;
+use traffic::filter::retry::Reason;
 
 impl ForwardedRequest<'_> {
     /// The retry policy of this request: the client's, else the route's.

@@ -5,10 +5,10 @@
 
 use super::request::{AttemptResult, ForwardedRequest, drain};
 use super::retries;
-use crate::error::{Error, Kind};
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
 use crate::telemetry::{Counter, ReplayCause};
+use traffic::error::{Error, Kind};
 
 /// Sends the request to the tiers after its own, until one does not fail it.
 ///

@@ -2,9 +2,9 @@
 
 use hyper::{Response, StatusCode};
 
-use crate::error::{Error, Kind};
 use crate::identity::Replay;
 use crate::telemetry::ReplayCause as Cause;
+use traffic::error::{Error, Kind};
 
 /// What an outcome means, for a request whose method is idempotent or not.
 pub(super) fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option<Cause> {

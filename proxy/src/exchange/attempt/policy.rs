@@ -5,8 +5,8 @@ use hyper::header::HeaderMap;
 use crate::exchange::attempt::deadline::Times;
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
-use crate::filter::retry::Controls;
-use crate::filter::{RetryPolicy, timeout};
+use traffic::filter::retry::Controls;
+use traffic::filter::{RetryPolicy, timeout};
 
 /// Timeouts and retries that the route and a trusted client ask for.
 pub struct RequestPolicy {

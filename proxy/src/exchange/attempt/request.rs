@@ -10,15 +10,15 @@ use hyper::body::Body;
 
 use super::deadline::Deadline;
 use super::send::{self, Outgoing};
-use crate::error::{Error, Kind};
 use crate::exchange::message::headers::AttemptHeaders;
 use crate::exchange::record::{Record, health};
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::{PickedEndpoint, Tried};
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
-use crate::filter::RetryPolicy;
 use crate::pool::{self, Phase};
 use crate::snapshot::Destination;
+use traffic::error::{Error, Kind};
+use traffic::filter::RetryPolicy;
 
 /// Most bytes that are read of a response that is not passed on, so that its connection can be used again. The proxy does
 /// not wait for further bytes: if the response is not complete, its connection is closed.

@@ -9,14 +9,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::request::{AttemptResult, ForwardedRequest, drain};
-use crate::cluster::Admission;
-use crate::error::{Error, Kind};
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::pick::RetryChoice;
 use crate::exchange::select::target::Tried;
-use crate::filter::retry::Reason;
 use crate::telemetry::{Counter, ResponseFlags};
+use traffic::cluster::Admission;
+use traffic::error::{Error, Kind};
+use traffic::filter::retry::Reason;
 
 /// Retries the request after a first attempt, as often as its policy says.
 ///

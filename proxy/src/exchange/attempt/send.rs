@@ -7,8 +7,6 @@ use std::sync::Arc;
 use http::request::Parts;
 use hyper::{Request, Response, Version};
 
-use crate::cluster::Hop;
-use crate::error::{Error, Retry};
 use crate::exchange::body::replay::Source;
 use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::downstream::connection::Connection;
@@ -23,6 +21,8 @@ use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Host, Protocol};
+use traffic::cluster::Hop;
+use traffic::error::{Error, Retry};
 
 /// A request in the form in which it goes upstream.
 pub struct Outgoing {

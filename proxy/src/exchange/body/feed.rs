@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::Frame;
 
-use crate::error::BoxError;
+use traffic::error::BoxError;
 
 /// Maximum number of bytes of one body that are queued for its mirror.
 pub const MIRROR_BYTES_MAX: usize = 1024 * 1024;

@@ -14,10 +14,10 @@ use hyper::HeaderMap;
 use hyper::body::{Body, Frame};
 use smallvec::SmallVec;
 
-use crate::error::BoxError;
 use crate::exchange::body::feed::Feed;
 use crate::exchange::body::progress::Progress;
 use crate::exchange::downstream::body::DownstreamBody;
+use traffic::error::BoxError;
 
 /// Memory overhead of a piece of a body.
 const PIECE_BYTES: usize = 64;

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use super::feed::{CopyBody, Feed};
 use super::progress::Progress;
 use super::replay::{Reader, ReplayBudget, Source};
-use crate::error::BoxError;
 use crate::exchange::downstream::body::DownstreamBody;
+use traffic::error::BoxError;
 
 /// Additional uses of a request's body.
 #[derive(Default)]

@@ -21,9 +21,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
-use crate::error::BoxError;
 use crate::exchange::downstream::trailers;
-use crate::filter::grpc_web::{BadBase64, Decoder};
+use traffic::error::BoxError;
+use traffic::filter::grpc_web::{BadBase64, Decoder};
 use wire::http2::Reason;
 
 pub use self::switched::{Switched, Tunnel};

@@ -4,17 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use traffic::certificate::{self, PeerCertificate as _};
 
 use hyper::header::HeaderValue;
 
-use crate::cluster::{Common, Endpoint};
 use crate::exchange::downstream::interim::Waiting;
 use crate::exchange::downstream::peer_stats::PeerStats;
-use crate::filter::{Scheme, TlsContext};
 use crate::snapshot::{ListenerKey, Security};
 use crate::tls::Identity;
 use crate::tls::peer::PeerCertificate;
 use crate::upstream::Client;
+use traffic::cluster::{Common, Endpoint};
+use traffic::filter::{Scheme, TlsContext};
 
 /// HTTP version of a downstream connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +194,10 @@ impl Connection {
         Some(TlsContext {
             version: tls.version,
             cipher: tls.cipher,
-            peer: tls.peer.as_deref(),
+            peer: tls
+                .peer
+                .as_deref()
+                .map(|peer| peer as &dyn certificate::PeerCertificate),
             own: tls.own.as_deref().map(|own| &own.facts),
         })
     }

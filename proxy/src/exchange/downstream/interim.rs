@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 
-use crate::filter::hop_by_hop;
 use crate::upstream::http1::Interim;
+use traffic::filter::hop_by_hop;
 
 /// Maximum number of waiting bytes; further interim responses are dropped, which senders must expect.
 const BYTES_MAX: usize = 16 * 1024;

@@ -9,7 +9,7 @@ use hyper::header::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
 use crate::exchange::downstream::connection::Connection;
-use crate::filter::Scheme;
+use traffic::filter::Scheme;
 
 /// Addresses of all hops, the last hop last.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

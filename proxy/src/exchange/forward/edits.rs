@@ -14,10 +14,10 @@ use crate::exchange::select::affinity::HashedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route;
 use crate::exchange::select::target::PickedEndpoint;
-use crate::filter::rewrite::{ORIGINAL_HOST, ORIGINAL_PATH};
-use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;
 use crate::upstream::{Ends, Protocol};
+use traffic::filter::rewrite::{ORIGINAL_HOST, ORIGINAL_PATH};
+use traffic::filter::{Redirect, TemplateContext, TlsContext};
 
 /// Head for hash keys: the request after its route's edits, before an endpoint is picked.
 pub(super) fn hashed_head<'r, B>(
@@ -266,7 +266,7 @@ fn tls_context(ends: &Ends) -> Option<TlsContext<'_>> {
     Some(TlsContext {
         version: tls.version.unwrap_or_default(),
         cipher: tls.cipher.unwrap_or_default(),
-        peer: tls.certificate.as_ref(),
+        peer: tls.certificate.as_ref().map(|peer| peer as _),
         own: tls.own.as_deref().map(|own| &own.facts),
     })
 }

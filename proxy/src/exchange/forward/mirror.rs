@@ -16,7 +16,6 @@ use hyper::{Method, Request};
 use rand::RngExt;
 use smallvec::SmallVec;
 
-use crate::error::Error;
 use crate::exchange::body::feed::{Broken, CopyBody, Feed};
 use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::message::readdress::{self, readdress};
@@ -24,10 +23,11 @@ use crate::exchange::own_request::OwnRequest;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::Worker;
-use crate::filter::mirror::{WHOLE, shadow};
 use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::Protocol;
+use traffic::error::Error;
+use traffic::filter::mirror::{WHOLE, shadow};
 
 /// Maximum number of copies in flight, per worker.
 pub const MIRRORS_MAX: usize = 1_024;

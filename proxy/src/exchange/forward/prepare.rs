@@ -9,8 +9,6 @@ use smallvec::SmallVec;
 
 use super::edits::{self, RequestSnapshot};
 use super::mirror;
-use crate::balance::HashKey;
-use crate::error::Kind;
 use crate::exchange::attempt::policy::RequestPolicy;
 use crate::exchange::attempt::request::ForwardedRequest;
 use crate::exchange::attempt::send::{Outgoing, SendOptions};
@@ -25,10 +23,12 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route::authority;
 use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::filter::retry::Controls;
 use crate::snapshot::Destination;
 use crate::telemetry::ResponseFlags;
 use crate::upstream::Protocol;
+use traffic::balance::HashKey;
+use traffic::error::Kind;
+use traffic::filter::retry::Controls;
 
 /// A request that is ready for its first attempt.
 pub(in crate::exchange) struct Prepared<'a> {

@@ -6,11 +6,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::error::Error;
 use crate::exchange::attempt::deadline::Deadline;
 use crate::exchange::record::{Ending, Record};
-use crate::filter::grpc_web::Encoder;
 use crate::pool;
+use traffic::error::Error;
+use traffic::filter::grpc_web::Encoder;
 
 /// The body of a response to the downstream peer.
 pub enum ReplyBody {

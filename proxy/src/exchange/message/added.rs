@@ -11,7 +11,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::{Origin, X_FORWARDED_FOR, X_FORWARDED_PROTO};
-use crate::filter::Scheme;
+use traffic::filter::Scheme;
 
 /// Request id, forwarded and logged.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

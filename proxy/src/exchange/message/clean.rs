@@ -17,7 +17,7 @@ use super::headers::{X_FORWARDED_HOST, X_STRAIT_FROM_CLUSTER};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO};
 use crate::exchange::settings::ExchangeSettings;
-use crate::filter::{hop_by_hop, uuid};
+use traffic::filter::{hop_by_hop, uuid};
 use wire::fields;
 
 /// Headers whose lines are one value, joined by `,`, as in Envoy.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub use super::added::{X_ENVOY_ATTEMPT_COUNT, X_REQUEST_ID};
-use crate::filter::timeout;
+use traffic::filter::timeout;
 
 /// Milliseconds between the last request byte and the first response byte.
 pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
-use crate::error::{Error, Kind};
-use crate::filter::DirectResponse;
 use crate::telemetry::ResponseFlags;
+use traffic::error::{Error, Kind};
+use traffic::filter::DirectResponse;
 
 const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
 const APPLICATION_GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -431,7 +431,7 @@ pub fn grpc_message(text: &[u8]) -> Option<HeaderValue> {
 mod tests {
     use super::*;
 
-    use crate::filter::timeout::is_grpc;
+    use traffic::filter::timeout::is_grpc;
 
     /// Every kind with its status, flag, body and details.
     const ROWS: &[(Kind, u16, &str, &str, &str)] = &[

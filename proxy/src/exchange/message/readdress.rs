@@ -5,10 +5,10 @@ use hyper::header::{HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Uri, Version};
 
-use crate::cluster::Hop;
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
-use crate::filter;
 use crate::upstream::Protocol;
+use traffic::cluster::Hop;
+use traffic::filter;
 
 /// Converts the request for the upstream's protocol: origin form and Host for HTTP/1 (RFC 9112, section 3.2.1), scheme
 /// and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).

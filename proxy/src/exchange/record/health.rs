@@ -3,8 +3,8 @@
 use http::HeaderMap;
 use hyper::Response;
 
-use crate::cluster::Outcome;
-use crate::error::{Error, Kind};
+use traffic::cluster::Outcome;
+use traffic::error::{Error, Kind};
 
 /// The outcome of an attempt; `None` for errors that the endpoint did not cause.
 pub fn outcome<B>(attempted: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {

@@ -16,12 +16,12 @@ use crate::exchange::downstream::origin::X_FORWARDED_FOR;
 use crate::exchange::message::headers::X_REQUEST_ID;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
-use crate::filter::rewrite::ORIGINAL_PATH;
-use crate::registry::Address;
 use crate::telemetry::{
     AccessLogger, Entry, Host, HttpVersion, RequestProtocol, RequestRecord, ResponseFlags, Security,
 };
 use crate::upstream::Ends;
+use traffic::filter::rewrite::ORIGINAL_PATH;
+use traffic::registry::Address;
 
 /// Parts of a request for its access log line; clones of shared bytes, without copying text.
 pub struct LogFields {

@@ -12,15 +12,15 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Request};
 use tokio::time::Instant;
 
-use crate::balance::hash::{combine, xx_hash};
-use crate::balance::{CookieKey, HashKey, Source};
-use crate::cluster::{Ask, Split};
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route::authority;
 use crate::exchange::select::target::Target;
-use crate::filter::{RouteFilters, Scheme, TemplateContext};
-use crate::registry::Visit;
 use crate::snapshot::{Destination, Snapshot};
+use traffic::balance::hash::{combine, xx_hash};
+use traffic::balance::{CookieKey, HashKey, Source};
+use traffic::cluster::{Ask, Split};
+use traffic::filter::{RouteFilters, Scheme, TemplateContext};
+use traffic::registry::Visit;
 
 /// Session affinity of a request.
 #[derive(Default)]

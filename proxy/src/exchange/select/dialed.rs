@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::cluster::{Dialed, Endpoint};
-use crate::registry::{Address, Registry};
+use traffic::cluster::{Dialed, Endpoint};
+use traffic::registry::{Address, Registry};
 
 /// Maximum number of addresses that a worker caches; beyond it, the cache is cleared. Connections stay in the pools as
 /// long as requests for their address arrive.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::target::{EndpointRef, PickedEndpoint, Target, endpoints_of};
-use crate::cluster::Cluster;
-use crate::cluster::federation::{Choice, Federation, Pool, PoolSet};
-use crate::error::Kind;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::worker::Worker;
-use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
+use traffic::cluster::Cluster;
+use traffic::cluster::federation::{Choice, Federation, Pool, PoolSet};
+use traffic::error::Kind;
+use traffic::registry::{ClusterId, why};
 
 impl Target {
     /// Picks a pool, and an endpoint in it.

@@ -9,18 +9,18 @@ use http::uri::PathAndQuery;
 use hyper::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
 use hyper::{Method, Request, Response, Uri};
 
-use crate::cluster::Split;
 use crate::exchange::admit::admit;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
 use crate::exchange::worker::SnapshotRef;
-use crate::filter::{Redirect, RedirectRequest, Scheme};
-use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
 };
+use traffic::cluster::Split;
+use traffic::filter::{Redirect, RedirectRequest, Scheme};
+use traffic::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use wire::fields;
 
 /// The rule that matched a request.

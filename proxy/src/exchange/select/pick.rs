@@ -7,13 +7,13 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::target::{EndpointRef, PickedEndpoint, Target, Tried, endpoints_of};
-use crate::balance::client_hash;
-use crate::cluster::federation::Federation;
-use crate::cluster::{Ask, Avoid, Cluster, Stay};
 use crate::exchange::worker::Worker;
 use crate::identity::Replay;
-use crate::registry::Visit;
 use crate::telemetry::ReplayCause;
+use traffic::balance::client_hash;
+use traffic::cluster::federation::Federation;
+use traffic::cluster::{Ask, Avoid, Cluster, Stay};
+use traffic::registry::Visit;
 
 /// Maximum number of endpoints that are tried for one TCP connection. With several Kubernetes clusters, this many in
 /// the first tier and in the last, and one in each tier between them. Envoy's default is 1.

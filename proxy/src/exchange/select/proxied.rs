@@ -15,9 +15,9 @@ use tokio::time::Instant;
 
 use crate::exchange::message::local_reply::LocalReply;
 use crate::identity::overlap;
-use crate::registry::Address;
-use crate::route::normalize_host;
 use crate::snapshot::{ListenerKey, Service, Snapshot};
+use traffic::registry::Address;
+use traffic::route::normalize_host;
 
 /// Resolver for names without a resource: returns the addresses, and how long they may be cached.
 pub type ResolveName = Arc<dyn Fn(Arc<str>) -> Resolving + Send + Sync>;

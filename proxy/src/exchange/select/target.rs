@@ -10,15 +10,15 @@ use hyper::Version;
 use hyper::header::HOST;
 use smallvec::SmallVec;
 
-use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome, pod_of_host};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::pool::PoolTarget;
-use crate::registry::{Address, ClusterId, EndpointState};
-use crate::route::normalize_host;
 use crate::snapshot::Snapshot;
 use crate::upstream::{Client, Host, Protocol, Reach, TlsTarget, tls};
+use traffic::balance::EndpointIdx;
+use traffic::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome, pod_of_host};
+use traffic::registry::{Address, ClusterId, EndpointState};
+use traffic::route::normalize_host;
 
 /// The cluster of a request, together with its snapshot.
 #[derive(Clone)]

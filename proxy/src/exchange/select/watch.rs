@@ -2,7 +2,7 @@
 //! another endpoint, which does not count as a retry.
 //!
 //! Immediate connections cost nothing here. All state is local to a worker; the control thread, and workers that eject
-//! an endpoint, wake one task of each worker, by [`crate::registry::Journal::changes`].
+//! an endpoint, wake one task of each worker, by [`traffic::registry::Journal::changes`].
 
 use std::future::poll_fn;
 use std::pin::pin;

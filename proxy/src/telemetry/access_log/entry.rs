@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use super::super::flags::ResponseFlags;
+use traffic::telemetry::flags::ResponseFlags;
 
 /// HTTP version of a downstream connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

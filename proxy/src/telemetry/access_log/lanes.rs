@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::format;
 use super::settings::{AccessLogFormat, AccessLogSettings};
 use super::timestamp::Timestamp;
-use crate::telemetry::cells::{Writers, bump};
+use traffic::telemetry::cells::{Writers, bump};
 
 /// Number of times that a worker checks its two buffers in turn before it drops a line.
 ///

@@ -8,13 +8,15 @@ use prometheus::proto::{
 };
 
 use super::super::access_log::AccessLogTotals;
-use super::super::cells::WorkerCounters;
-use super::super::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
-use super::super::control::CertificateState;
-use super::super::members::{MemberLabels, MemberState, ReplayCause, ReplayLabels, ShiftReason};
-use super::super::names::{self, Counter, Family, Gauge, Series, label};
-use super::super::routes::CLASSES;
 use super::super::{StatsRegistry, Telemetry};
+use traffic::telemetry::cells::WorkerCounters;
+use traffic::telemetry::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
+use traffic::telemetry::control::CertificateState;
+use traffic::telemetry::members::{
+    MemberLabels, MemberState, ReplayCause, ReplayLabels, ShiftReason,
+};
+use traffic::telemetry::names::{self, Counter, Family, Gauge, Series, label};
+use traffic::telemetry::routes::CLASSES;
 
 /// Downstream connections, by listener and protocol.
 pub(super) fn connections(stats: &StatsRegistry) -> impl Iterator<Item = MetricFamily> {

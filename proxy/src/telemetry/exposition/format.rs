@@ -10,7 +10,7 @@ use std::io::Write;
 use prometheus::proto::{MetricFamily, MetricType};
 use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
 
-use super::super::names::Family;
+use traffic::telemetry::names::Family;
 
 /// A text format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use prometheus::proto::MetricFamily;
 
-use super::super::names::{self, Family};
 use super::families::{decimal_counter_family, gauge_family};
+use traffic::telemetry::names::{self, Family};
 
 /// Ticks per second of times in `/proc/self/stat`; fixed by the kernel's interface on every architecture.
 const TICKS_PER_SECOND: f64 = 100.0;

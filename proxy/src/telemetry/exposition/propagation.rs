@@ -4,9 +4,9 @@ use std::time::SystemTime;
 
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-use super::super::names::{self, label};
-use super::super::propagation::{BOUNDS, PropagationStats, Tracked};
 use super::families::{counter_family, family_of, gauge_family, pair};
+use traffic::telemetry::names::{self, label};
+use traffic::telemetry::propagation::{BOUNDS, PropagationStats, Tracked};
 
 /// All families about sources.
 pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 5] {

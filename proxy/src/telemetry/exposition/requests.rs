@@ -6,11 +6,11 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use super::super::histogram::{HistogramTotal, Unit};
-use super::super::labels::RequestLabels;
-use super::super::names::{self, Family, label};
-use super::super::requests::{RequestProtocol, RequestStats, Total, Variant};
 use super::format::TextFormat;
+use traffic::telemetry::histogram::{HistogramTotal, Unit};
+use traffic::telemetry::labels::RequestLabels;
+use traffic::telemetry::names::{self, Family, label};
+use traffic::telemetry::requests::{RequestProtocol, RequestStats, Total, Variant};
 
 /// Size after which a chunk is returned; the last label set may exceed it.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::flags::ResponseFlags;
-use super::super::labels::{Reporter, RequestLabels, UNKNOWN};
-use super::super::names::{self, Family, label};
-use super::super::requests::{RequestStats, Security};
-use super::super::tcp::TcpTotals;
 use super::format::TextFormat;
 use super::requests::{append_label, append_line, append_party_labels};
+use traffic::telemetry::flags::ResponseFlags;
+use traffic::telemetry::labels::{Reporter, RequestLabels, UNKNOWN};
+use traffic::telemetry::names::{self, Family, label};
+use traffic::telemetry::requests::{RequestStats, Security};
+use traffic::telemetry::tcp::TcpTotals;
 
 /// A family, with a function that returns its samples by response flags.
 type Of = (Family, fn(&TcpTotals) -> Vec<(ResponseFlags, u64)>);

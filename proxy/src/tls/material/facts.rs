@@ -1,8 +1,6 @@
-//! Fields of a certificate, for display and for checks.
+//! Parses certificates.
 
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use rustls_pki_types::CertificateDer;
 use x509_parser::certificate::X509Certificate;
@@ -12,9 +10,7 @@ use x509_parser::prelude::FromDer;
 use x509_parser::x509::{RelativeDistinguishedName, X509Name};
 
 use crate::runtime::dates;
-
-/// Seconds since 1970.
-pub type UnixSeconds = i64;
+use traffic::certificate::{Facts, Name, UnixSeconds};
 
 /// Object identifiers of signatures over SHA-1: with RSA, DSA and ECDSA.
 const SHA1: [&str; 3] = [
@@ -23,64 +19,27 @@ const SHA1: [&str; 3] = [
     "1.2.840.10045.4.1",
 ];
 
-/// Fields of a certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// Serial number in lower-case hexadecimal digits.
-    pub serial: Arc<str>,
-    /// Subject in the form of RFC 4514.
-    pub subject: Arc<str>,
-    /// Issuer in the form of RFC 4514.
-    pub issuer: Arc<str>,
-    /// Subject alternative names.
-    pub names: Vec<Name>,
-    /// Beginning of the validity period.
-    pub not_before: UnixSeconds,
-    /// End of the validity period, inclusive.
-    pub not_after: UnixSeconds,
-    /// Whether the signature is over SHA-1.
-    pub is_signed_with_sha1: bool,
-}
-
-impl Facts {
-    /// Returns the first URI among the names: the identity of a workload.
-    pub fn uri(&self) -> Option<&str> {
-        self.names.iter().find_map(Name::uri)
+/// Parses a certificate.
+///
+/// # Errors
+///
+/// Reason that the certificate cannot be parsed.
+pub fn read(certificate: &CertificateDer<'_>) -> Result<Facts, String> {
+    let (rest, parsed) = X509Certificate::from_der(certificate)
+        .map_err(|_| "a certificate cannot be read".to_owned())?;
+    if !rest.is_empty() {
+        return Err("bytes follow a certificate".to_owned());
     }
-
-    /// Whether the certificate carries one of these names.
-    pub(in crate::tls) fn have_one_of(&self, names: &[Arc<str>]) -> bool {
-        let has = |wanted: &Arc<str>| self.names.iter().any(|name| name.is(wanted));
-        names.iter().any(has)
-    }
-
-    /// Parses a certificate.
-    ///
-    /// # Errors
-    ///
-    /// Reason that the certificate cannot be parsed.
-    pub fn read(certificate: &CertificateDer<'_>) -> Result<Self, String> {
-        let (rest, parsed) = X509Certificate::from_der(certificate)
-            .map_err(|_| "a certificate cannot be read".to_owned())?;
-        if !rest.is_empty() {
-            return Err("bytes follow a certificate".to_owned());
-        }
-        let oid = parsed.signature_algorithm.algorithm.to_id_string();
-        Ok(Self {
-            serial: parsed.raw_serial_as_string().replace(':', "").into(),
-            subject: distinguished(parsed.subject()).into(),
-            issuer: distinguished(parsed.issuer()).into(),
-            names: names(&parsed)?,
-            not_before: parsed.validity().not_before.timestamp(),
-            not_after: parsed.validity().not_after.timestamp(),
-            is_signed_with_sha1: SHA1.contains(&&*oid),
-        })
-    }
-
-    /// Whether the certificate is valid for this host, which may begin with `*.`.
-    pub fn covers(&self, host: &str) -> bool {
-        self.names.iter().any(|name| name.covers(host))
-    }
+    let oid = parsed.signature_algorithm.algorithm.to_id_string();
+    Ok(Facts {
+        serial: parsed.raw_serial_as_string().replace(':', "").into(),
+        subject: distinguished(parsed.subject()).into(),
+        issuer: distinguished(parsed.issuer()).into(),
+        names: names(&parsed)?,
+        not_before: parsed.validity().not_before.timestamp(),
+        not_after: parsed.validity().not_after.timestamp(),
+        is_signed_with_sha1: SHA1.contains(&&*oid),
+    })
 }
 
 fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Name>, String> {
@@ -90,84 +49,21 @@ fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Name>, String> {
     let names = extension
         .iter()
         .flat_map(|extension| &extension.value.general_names);
-    Ok(names.filter_map(Name::read).collect())
+    Ok(names.filter_map(name).collect())
 }
 
-/// Subject alternative name of a comparable kind.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Name {
-    /// A DNS name.
-    Dns(Arc<str>),
-    /// An email address.
-    Email(Arc<str>),
-    /// An IP address.
-    Ip(IpAddr),
-    /// A URI, such as a SPIFFE id.
-    Uri(Arc<str>),
-}
-
-impl Name {
-    fn read(name: &GeneralName<'_>) -> Option<Name> {
-        match name {
-            GeneralName::DNSName(name) => Some(Name::Dns((*name).into())),
-            GeneralName::RFC822Name(name) => Some(Name::Email((*name).into())),
-            GeneralName::URI(name) => Some(Name::Uri((*name).into())),
-            GeneralName::IPAddress(bytes) => {
-                let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
-                let v6 = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
-                v4.or_else(|_| v6()).ok().map(Name::Ip)
-            }
-            _ => None,
+/// Returns the name if it is of a comparable kind.
+fn name(name: &GeneralName<'_>) -> Option<Name> {
+    match name {
+        GeneralName::DNSName(name) => Some(Name::Dns((*name).into())),
+        GeneralName::RFC822Name(name) => Some(Name::Email((*name).into())),
+        GeneralName::URI(name) => Some(Name::Uri((*name).into())),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let v6 = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+            v4.or_else(|_| v6()).ok().map(Name::Ip)
         }
-    }
-
-    /// Whether this is the given name, as written in configuration.
-    pub fn is(&self, wanted: &str) -> bool {
-        match self {
-            Name::Dns(name) => name.eq_ignore_ascii_case(wanted),
-            Name::Email(name) | Name::Uri(name) => **name == *wanted,
-            Name::Ip(ip) => wanted.parse() == Ok(*ip),
-        }
-    }
-
-    /// Returns the name if it is a DNS name.
-    pub fn dns(&self) -> Option<&str> {
-        match self {
-            Name::Dns(name) => Some(name),
-            _ => None,
-        }
-    }
-
-    /// Returns the name if it is a URI.
-    pub fn uri(&self) -> Option<&str> {
-        match self {
-            Name::Uri(name) => Some(name),
-            _ => None,
-        }
-    }
-
-    fn covers(&self, host: &str) -> bool {
-        let Name::Dns(name) = self else {
-            return self.is(host);
-        };
-        if name.eq_ignore_ascii_case(host) {
-            return true;
-        }
-        // A wildcard matches one label (RFC 9525, section 6.3).
-        let Some((first, parent)) = host.split_once('.') else {
-            return false;
-        };
-        let below = name.strip_prefix("*.");
-        first != "*" && below.is_some_and(|below| below.eq_ignore_ascii_case(parent))
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Name::Dns(name) | Name::Email(name) | Name::Uri(name) => f.write_str(name),
-            Name::Ip(ip) => ip.fmt(f),
-        }
+        _ => None,
     }
 }
 

@@ -11,10 +11,10 @@ use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 use super::reading::Reading;
-use crate::registry::{Closing, ConnectionPermit, RequestPermit};
 use crate::upstream::connect::Ends;
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream;
+use traffic::registry::{Closing, ConnectionPermit, RequestPermit};
 
 /// Bytes per read, initial and maximum: doubles while the peer fills it. The maximum also bounds the buffer of a
 /// response whose client stops reading.

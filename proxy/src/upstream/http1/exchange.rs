@@ -17,8 +17,8 @@ use super::connection::Connection;
 use super::incoming::Incoming;
 use super::message::{Fault, Message};
 use super::reading::{Reading, Sent};
-use crate::error::{BoxError, Error, Kind};
 use crate::upstream::tls::{late_refusal, refused_late};
+use traffic::error::{BoxError, Error, Kind};
 use wire::http1::response::head::{self, Head};
 
 /// Time to send the rest of a request after its response has ended.

@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::{Connection, Wire};
 use super::reading::Reading;
-use crate::error::{Error, Kind};
-use crate::registry::RequestPermit;
+use traffic::error::{Error, Kind};
+use traffic::registry::RequestPermit;
 use wire::http1::response::decoder::{Decoder, Step};
 
 /// Response body. Its state is in its connection, so that moving the body stays cheap.

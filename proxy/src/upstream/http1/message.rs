@@ -11,9 +11,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::{Body, Frame};
 use tokio::io::AsyncWrite;
 
-use crate::error::{BoxError, Error, Kind};
 use crate::upstream::buffers::Buffer;
 use crate::upstream::stream::Stream;
+use traffic::error::{BoxError, Error, Kind};
 use wire::http1::response::decoder::is_too_late;
 use wire::http1::response::head::{self, ExpectedResponse, Framing};
 

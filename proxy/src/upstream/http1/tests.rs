@@ -18,12 +18,12 @@ use tokio::time::Instant;
 use super::connection::{READ_BYTES, READ_BYTES_MAX};
 use super::exchange::{INTERIM_MAX, REST_TIME_MAX};
 use super::*;
-use crate::error::{BoxError, Error, Kind};
-use crate::registry::Address;
 use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream;
 use crate::upstream::{Buffers, Counts, Ends};
+use traffic::error::{BoxError, Error, Kind};
+use traffic::registry::Address;
 
 type TestBody = UnsyncBoxBody<Bytes, BoxError>;
 

@@ -17,7 +17,7 @@ use super::hold::Hold;
 use super::incoming::Incoming;
 use super::link::{Link, State};
 use super::slot::ReceivedResponse;
-use crate::error::{BoxError, Error};
+use traffic::error::{BoxError, Error};
 use wire::http2::Reason;
 
 /// Failure of a request without a response.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
 use super::hold::Hold;
-use crate::error::Error;
+use traffic::error::Error;
 
 /// Response body. Dropping it before its end cancels the stream.
 #[derive(Debug)]

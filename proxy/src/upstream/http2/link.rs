@@ -7,10 +7,10 @@ use std::task::Waker;
 use hyper::StatusCode;
 
 use super::slot::ReceivedResponse;
-use crate::registry::ConnectionPermit;
 use crate::upstream::failure::Fault;
 use crate::upstream::stream::Stream;
 use crate::upstream::streams::StreamLimit;
+use traffic::registry::ConnectionPermit;
 use wire::http2::Reason;
 use wire::http2::client::{Client, Event};
 use wire::http2::worker_buffers::WorkerBuffers;

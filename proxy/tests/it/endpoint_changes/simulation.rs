@@ -25,7 +25,6 @@ use proxy::exchange::settings::ExchangeSettings;
 use proxy::exchange::tcp::{self, DownstreamTcp};
 use proxy::exchange::{self, Connection, DownstreamBody, Worker, WorkerParts};
 use proxy::identity::Identity;
-use proxy::registry::{EndpointState, Registry};
 use proxy::snapshot::{Direction, ListenerKey, Service, SnapshotSlot};
 use proxy::telemetry::{
     AccessLogger, BuildInfo, Counter, RequestLabels, ResponseFlags, Telemetry, WorkerId,
@@ -36,6 +35,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
+use traffic::registry::{EndpointState, Registry};
 
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::origin::Unreachable;

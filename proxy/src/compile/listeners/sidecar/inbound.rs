@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use config_loader::resource::istio::{Bind, CaptureMode, IngressListener, LocalEndpoint, Protocol};
 
-use crate::cluster::Split;
 use crate::compile::applies::workload;
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::special::{INBOUND_PASSTHROUGH, OwnPort};
@@ -15,15 +14,16 @@ use crate::compile::listeners::opaque::assemble;
 use crate::compile::peers::PortTls;
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::Carries;
-use crate::filter::RouteFilters;
-use crate::provenance::Provenance;
-use crate::route::{Conditions, OpaqueConditions, Rule, Table};
 use crate::snapshot::{
     Destination, Detected, Direction, HttpHosts, Intake, ListenAddress, ListenerKey, MeshTls,
     Route, Service, TlsBytes, VirtualHost,
 };
 use crate::tls::Alpn;
 use crate::upstream::Protocol as Speaks;
+use traffic::cluster::Split;
+use traffic::filter::RouteFilters;
+use traffic::provenance::Provenance;
+use traffic::route::{Conditions, OpaqueConditions, Rule, Table};
 
 use super::made::{Made, Wanted, captured_port};
 use super::outbound::{detected, http_of, name_of, opaque_of};
@@ -59,7 +59,7 @@ pub(super) fn compile(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
 struct Inbound {
     key: ListenerKey,
     /// The cluster that its connections go to.
-    to: (Arc<str>, crate::registry::ClusterId),
+    to: (Arc<str>, traffic::registry::ClusterId),
     /// The port of the workload; 0 for those of which nothing is known.
     port: u16,
     carries: Carries,

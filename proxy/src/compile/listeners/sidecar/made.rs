@@ -10,10 +10,10 @@ use config_loader::resource::istio::Sidecar;
 use crate::compile::Inputs;
 use crate::compile::peers::Peers;
 use crate::compile::provenance::provenance_of;
-use crate::provenance::Provenance;
 use crate::snapshot::{
     Direction, Intake, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
 };
+use traffic::provenance::Provenance;
 
 /// The listeners that were made so far, and what they are made from.
 pub(super) struct Made<'a> {

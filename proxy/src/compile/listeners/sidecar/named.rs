@@ -8,7 +8,6 @@ use config_loader::catalog::{HostIndex, hostname};
 use config_loader::resource::Object;
 use config_loader::resource::istio::{GatewayRef, VirtualService};
 
-use crate::cluster::Split;
 use crate::compile::Inputs;
 use crate::compile::clusters::{self, Clusters};
 use crate::compile::listeners::hosts::{Attached, HostCompiler, HostParts, keep};
@@ -19,10 +18,11 @@ use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::{Service, Shift};
 use crate::compile::services::vips;
 use crate::compile::update::visible_routes::VisibleRoutes;
-use crate::filter::RouteFilters;
-use crate::provenance::Provenance;
-use crate::route::{Conditions, Rule, Table};
 use crate::snapshot::{Destination, HttpHosts, ListenerKey, Route, VirtualHost};
+use traffic::cluster::Split;
+use traffic::filter::RouteFilters;
+use traffic::provenance::Provenance;
+use traffic::route::{Conditions, Rule, Table};
 
 use super::unknown::Unknown;
 

@@ -16,11 +16,11 @@ use crate::compile::service::Service as Host;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
-use crate::provenance::Provenance;
 use crate::snapshot::{
     Detected, Direction, HttpHosts, Intake, ListenAddress, ListenerKey, OpaqueRoutes, Service,
     TlsBytes,
 };
+use traffic::provenance::Provenance;
 
 use super::http_proxy::Named;
 use super::made::{Made, Wanted, captured_port};

@@ -6,9 +6,9 @@ use config_loader::resource::istio::{IngressListener, Protocol};
 
 use crate::compile::certificates::{Scope, ingress_settings};
 use crate::compile::listeners::chains::is_same;
-use crate::provenance::Provenance;
 use crate::snapshot::{Chain, Chains, Handling, HttpHosts, OpaqueRoutes, Service, Then};
 use crate::tls::{Alpn, ServerTls};
+use traffic::provenance::Provenance;
 
 use super::made::Made;
 

@@ -6,15 +6,15 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{TcpMatch, TcpRule, VirtualService};
 use ipnet::IpNet;
 
-use crate::cluster::Split;
 use crate::compile::Inputs;
 use crate::compile::clusters::{self, Clusters};
 use crate::compile::listeners::opaque::{Compiled, OpaqueCompiler, sni_name};
 use crate::compile::provenance::provenance_of;
 use crate::compile::service::Service;
-use crate::provenance::Provenance;
-use crate::route::{OpaqueConditions, OpaqueRule};
 use crate::snapshot::{Destination, ListenerKey, OpaqueRoute};
+use traffic::cluster::Split;
+use traffic::provenance::Provenance;
+use traffic::route::{OpaqueConditions, OpaqueRule};
 
 use super::named::{ByHost, MESH, pod_names};
 use super::unknown::Unknown;

@@ -8,16 +8,16 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{Destination as RawDestination, Sidecar};
 use http::StatusCode;
 
-use crate::cluster::Split;
 use crate::compile::clusters::special::{BLACK_HOLE, PASSTHROUGH};
 use crate::compile::clusters::{self, Clusters};
 use crate::compile::provenance::provenance_of;
-use crate::filter::{Action, DirectResponse, RouteFilters};
 use crate::identity::{Identity, UnknownDestinations};
-use crate::provenance::Provenance;
-use crate::registry::ClusterId;
-use crate::route::{Conditions, Rule, Table};
 use crate::snapshot::{Destination, Route, VirtualHost};
+use traffic::cluster::Split;
+use traffic::filter::{Action, DirectResponse, RouteFilters};
+use traffic::provenance::Provenance;
+use traffic::registry::ClusterId;
+use traffic::route::{Conditions, Rule, Table};
 
 /// What becomes of traffic to unknown destinations.
 pub(super) struct Unknown<'a> {

@@ -10,7 +10,6 @@ use config_loader::resource::gloo::{
     Backing, Destination, EndpointSubset, KubeEndpoint, KubePort, KubeService,
 };
 
-use crate::cluster::Locality;
 use crate::compile::members::Member;
 use crate::compile::service::workload::Behind;
 use crate::compile::service::workload::Facts;
@@ -21,6 +20,7 @@ use crate::compile::service::workload::WorkloadHost;
 use crate::compile::service::workload::Workloads;
 use crate::compile::services::gloo::gateways::Gateway;
 use crate::upstream::TcpKeepalive;
+use traffic::cluster::Locality;
 
 /// Destinations that describe one service, the oldest first.
 pub(in crate::compile) type Objects = Box<[Arc<Object<Destination>>]>;

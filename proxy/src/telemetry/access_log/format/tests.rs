@@ -1,8 +1,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::super::super::flags::ResponseFlags;
 use super::super::entry::HttpVersion;
+use traffic::telemetry::flags::ResponseFlags;
 use super::*;
 
 fn text_line(entry: &Entry<'_>) -> String {

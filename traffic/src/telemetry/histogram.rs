@@ -1,0 +1,230 @@
+//! Histograms with the default buckets of Istio and Envoy.
+//!
+//! Uses the single-writer update of cells. The count is the sum of the buckets, so that a scrape never sees them
+//! disagree.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::cells::{Writers, bump};
+
+/// Upper bounds of the buckets below `+Inf`: milliseconds for durations, bytes for sizes.
+pub const BUCKET_BOUNDS: [f64; 19] = [
+    0.5,
+    1.0,
+    5.0,
+    10.0,
+    25.0,
+    50.0,
+    100.0,
+    250.0,
+    500.0,
+    1_000.0,
+    2_500.0,
+    5_000.0,
+    10_000.0,
+    30_000.0,
+    60_000.0,
+    300_000.0,
+    600_000.0,
+    1_800_000.0,
+    3_600_000.0,
+];
+
+const BUCKETS: usize = BUCKET_BOUNDS.len() + 1;
+
+/// Unit of a histogram's integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes; exposed as bytes.
+    Bytes,
+    /// Microseconds; exposed as milliseconds. Finer than Envoy, which drops the fraction, so that requests below a
+    /// millisecond have a sum and the 0.5 ms bucket is used.
+    Microseconds,
+}
+
+/// One histogram of one worker.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    sum: AtomicU64,
+}
+
+impl Histogram {
+    /// Adds a number of bytes.
+    pub fn observe_bytes(&self, bytes: u64, writers: Writers) {
+        bump(&self.buckets[BYTES.bucket(bytes)], 1, writers);
+        bump(&self.sum, bytes, writers);
+    }
+
+    /// Adds a duration.
+    pub fn observe_duration(&self, duration: Duration, writers: Writers) {
+        // 64 bits of microseconds last for half a million years
+        let micros = duration.as_secs() * 1_000_000 + u64::from(duration.subsec_micros());
+        bump(&self.buckets[MICROSECONDS.bucket(micros)], 1, writers);
+        bump(&self.sum, micros, writers);
+    }
+
+    /// Adds this histogram to a total.
+    pub fn add_to(&self, total: &mut HistogramTotal) {
+        for (bucket, sum) in self.buckets.iter().zip(&mut total.buckets) {
+            *sum += bucket.load(Ordering::Relaxed);
+        }
+        total.sum = total.sum.wrapping_add(self.sum.load(Ordering::Relaxed));
+    }
+}
+
+/// Histograms of several workers added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistogramTotal {
+    buckets: [u64; BUCKETS],
+    sum: u64,
+}
+
+impl HistogramTotal {
+    /// Number of observed values.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Sum of the values in the unit of exposition.
+    pub fn sum(&self, unit: Unit) -> f64 {
+        match unit {
+            Unit::Bytes => self.sum as f64,
+            Unit::Microseconds => self.sum as f64 / 1_000.0,
+        }
+    }
+
+    /// Upper bounds with the number of values up to each bound, without `+Inf`.
+    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let mut below = 0;
+        BUCKET_BOUNDS
+            .iter()
+            .zip(&self.buckets)
+            .map(move |(bound, count)| {
+                below += count;
+                (*bound, below)
+            })
+    }
+}
+
+/// Lookup of buckets: the bit length of a value gives the first candidate, and few bounds lie between two powers of
+/// two.
+struct Buckets {
+    /// Largest integer of each bucket.
+    bounds: [u64; BUCKETS - 1],
+    /// First candidate by bit length: the bucket of the smallest value with that length.
+    first: [u8; 65],
+}
+
+static BYTES: Buckets = Buckets::new(1);
+static MICROSECONDS: Buckets = Buckets::new(1_000);
+
+impl Buckets {
+    const fn new(scale: u32) -> Self {
+        let mut bounds = [0; BUCKETS - 1];
+        let mut index = 0;
+        while index < bounds.len() {
+            // truncation is right: the integers up to 0.5 are those up to 0
+            bounds[index] = (BUCKET_BOUNDS[index] * scale as f64) as u64;
+            index += 1;
+        }
+        let mut first = [0; 65];
+        let mut bits = 1;
+        while bits < first.len() {
+            let smallest = 1_u64 << (bits - 1);
+            let mut bucket = first[bits - 1];
+            while (bucket as usize) < bounds.len() && bounds[bucket as usize] < smallest {
+                bucket += 1;
+            }
+            first[bits] = bucket;
+            bits += 1;
+        }
+        Self { bounds, first }
+    }
+
+    /// The first bucket whose bound is at least `value`; the last one is `+Inf`.
+    fn bucket(&self, value: u64) -> usize {
+        let bits = (u64::BITS - value.leading_zeros()) as usize;
+        let mut bucket = usize::from(self.first[bits]);
+        while self.bounds.get(bucket).is_some_and(|bound| *bound < value) {
+            bucket += 1;
+        }
+        bucket
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The definition of the exposition format: the first bound that is not below the value.
+    fn slow_bucket(value: f64) -> usize {
+        BUCKET_BOUNDS
+            .iter()
+            .position(|bound| value <= *bound)
+            .unwrap_or(BUCKETS - 1)
+    }
+
+    #[test]
+    fn values_at_and_around_each_bound_fall_into_the_right_bucket() {
+        for bound in BYTES.bounds {
+            for value in [bound.saturating_sub(1), bound, bound + 1] {
+                assert_eq!(
+                    BYTES.bucket(value),
+                    slow_bucket(value as f64),
+                    "{value} bytes"
+                );
+            }
+        }
+        for bound in MICROSECONDS.bounds {
+            for value in [bound - 1, bound, bound + 1] {
+                let expected = slow_bucket(value as f64 / 1_000.0);
+                assert_eq!(MICROSECONDS.bucket(value), expected, "{value} microseconds");
+            }
+        }
+        assert_eq!(BYTES.bucket(0), 0);
+        assert_eq!(BYTES.bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn totals_are_cumulative_and_include_values_above_the_last_bound() {
+        let histogram = Histogram::default();
+        for micros in [400, 500, 501, 1_000, 4_999_000, 7_200_000_000] {
+            histogram.observe_duration(Duration::from_micros(micros), Writers::One);
+        }
+        let mut total = HistogramTotal::default();
+        histogram.add_to(&mut total);
+        let cumulative: Vec<_> = total.cumulative().collect();
+        assert_eq!(cumulative[0], (0.5, 2));
+        assert_eq!(cumulative[1], (1.0, 4));
+        assert_eq!(cumulative[10], (2_500.0, 4));
+        assert_eq!(cumulative[11], (5_000.0, 5));
+        assert_eq!(cumulative.last(), Some(&(3_600_000.0, 5)));
+        assert_eq!(total.count(), 6);
+        assert!((total.sum(Unit::Microseconds) - 7_205_001.401).abs() < 1e-6);
+    }
+
+    #[test]
+    fn buckets_of_workers_are_summed() {
+        let (one, two) = (Histogram::default(), Histogram::default());
+        one.observe_bytes(0, Writers::One);
+        two.observe_bytes(7, Writers::Many);
+        let mut total = HistogramTotal::default();
+        one.add_to(&mut total);
+        two.add_to(&mut total);
+        assert_eq!(total.count(), 2);
+        assert_eq!(total.sum(Unit::Bytes), 7.0);
+        assert_eq!(total.cumulative().nth(2), Some((5.0, 1)));
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_agree_with_the_definition(value in 0_u64..5_000_000_000) {
+            prop_assert_eq!(BYTES.bucket(value), slow_bucket(value as f64));
+            prop_assert_eq!(MICROSECONDS.bucket(value), slow_bucket(value as f64 / 1_000.0));
+        }
+    }
+}

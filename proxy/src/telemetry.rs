@@ -13,4 +13,12 @@ pub use access_log::{
 };
 pub use exposition::{Exposition, TextFormat};
 pub use log::{LogControl, LogError, LogFilterError};
-pub use traffic::telemetry::*;
+pub use traffic::telemetry::{
+    AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, ConnectionProtocol,
+    ConnectionTotals, ControlStats, Counter, ErrorCount, Gauge, ListenerStats, MemberLabels,
+    MemberState, MemberTally, PlaintextCount, PlaintextStats, PropagationStats, RETENTION, Reload,
+    ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels, RequestProtocol,
+    RequestRecord, RequestStats, ResponseFlags, RouteStats, Security, Service, ShiftReason,
+    ShiftTally, SourceWorkload, StatsRegistry, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN,
+    UnknownFlag, VARIANTS_MAX, WorkerCounters, WorkerId, Workload, names,
+};

@@ -2,8 +2,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::super::entry::HttpVersion;
-use traffic::telemetry::flags::ResponseFlags;
 use super::*;
+use traffic::telemetry::flags::ResponseFlags;
 
 fn text_line(entry: &Entry<'_>) -> String {
     let mut out = Vec::new();

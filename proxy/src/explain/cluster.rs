@@ -29,6 +29,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::filter::{Scheme, TemplateContext};
 use crate::pool::PoolSettings;
 use crate::registry::Visit;
+use crate::runtime::clock;
 use crate::snapshot::{Destination, Route, Snapshot};
 
 /// Returns all destinations of a route, in the order of the rule, with the reasons for those without traffic.
@@ -186,7 +187,7 @@ fn remembered(
 ) -> Option<(usize, Duration)> {
     let stay = cluster.stay(Visit {
         client: client_hash(client),
-        at: cluster.state.journal.now(),
+        at: cluster.state.journal.at(clock::now()),
     })?;
     let entry = stay.entry()?;
     let number = match &cluster.federation {

@@ -3,6 +3,7 @@
 use super::answer::EndpointUsed;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Live};
+use crate::runtime::clock;
 
 /// Assigns all of the destination's traffic to one of the endpoints shown, or to none.
 pub(super) fn lead_to(shown: &mut [EndpointUsed], number: Option<usize>, probability: f64) {
@@ -25,7 +26,7 @@ pub(super) fn endpoints(
     let known = cluster.unresolved.is_empty();
     let endpoints = cluster.endpoints().iter();
     let endpoints = endpoints.zip(live.probabilities(cluster));
-    let now = cluster.state.journal.now();
+    let now = cluster.state.journal.at(clock::now());
     endpoints
         .enumerate()
         .map(move |(number, (endpoint, share))| EndpointUsed {

@@ -16,6 +16,7 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::pick::RetryChoice;
 use crate::exchange::select::target::Tried;
 use crate::filter::retry::Reason;
+use crate::runtime::clock;
 use crate::telemetry::{Counter, ResponseFlags};
 
 /// Retries the request after a first attempt, as often as its policy says.
@@ -43,7 +44,7 @@ pub(super) async fn run(
         };
         // held until the attempt is over
         let cluster = forwarded.picked.cluster();
-        let now = || cluster.state.journal.now();
+        let now = || cluster.state.journal.at(clock::now());
         let _permit = match cluster.admit_retry(reason.is_unprocessed(), now) {
             Admission::Admitted(permit) => permit,
             Admission::Refused => {

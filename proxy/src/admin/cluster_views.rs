@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::view::{ClusterView, EndpointView, LimitView, MemberView, PriorityView};
+use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use crate::telemetry::MemberState;
 use traffic::balance::EndpointIdx;
@@ -45,7 +46,7 @@ fn last_resorts(snapshot: &Snapshot) -> HashSet<ClusterId> {
 
 /// Makes the view of a cluster; `live` has the tables that requests use.
 fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterView {
-    let now = cluster.state.journal.now();
+    let now = cluster.state.journal.at(clock::now());
     let shares = live.probabilities(cluster);
     let numbered = cluster.endpoints().iter().zip(shares).enumerate();
     let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
@@ -121,13 +122,13 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
             counts_unprocessed: true,
             ..
         } => {
-            let now = cluster.retries_max(usize::MAX, || state.journal.now());
+            let now = cluster.retries_max(usize::MAX, || state.journal.at(clock::now()));
             u32::try_from(now).unwrap_or(u32::MAX)
         }
         RetryLimit::Share { .. } => u32::MAX,
     };
     views.push(view("retries", state.retries.active(), retries));
-    if let Some(affinity_entries) = cluster.affinity_entries(state.journal.now()) {
+    if let Some(affinity_entries) = cluster.affinity_entries(state.journal.at(clock::now())) {
         views.push(view(
             "session_affinity_entries",
             affinity_entries,

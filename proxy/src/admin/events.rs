@@ -7,6 +7,7 @@ use http::StatusCode;
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::view::EventView;
+use crate::runtime::clock;
 use traffic::registry::Journal;
 
 /// Renders the page.
@@ -30,7 +31,7 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
 
 /// Makes the views of a journal, oldest event first.
 pub fn views(journal: &Journal) -> Vec<EventView> {
-    let now = journal.now();
+    let now = journal.at(clock::now());
     let events = journal.since(0).into_iter();
     events
         .map(|event| EventView {

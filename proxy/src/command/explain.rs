@@ -19,6 +19,7 @@ use crate::exchange::settings::ExchangeSettings;
 use crate::explain::text::{self, Detail};
 use crate::explain::{self, Explanation, Question};
 use crate::identity::Mode;
+use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
@@ -109,7 +110,7 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
     tell(&found);
     let registry = Registry::default();
     let inputs = Inputs {
-        now: registry.journal().now(),
+        now: registry.journal().at(clock::now()),
         resources,
         identity: &identity,
         registry: &registry,

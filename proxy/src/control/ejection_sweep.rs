@@ -8,6 +8,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Control;
 use super::panics::Panics;
+use crate::runtime::clock;
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 use traffic::cluster::Cluster;
@@ -84,7 +85,7 @@ impl EjectionSweep {
                 () = self.journal.called() => {}
                 _ = tick.tick(), if !monitored.is_empty() => {}
             }
-            let now = self.journal.now();
+            let now = self.journal.at(clock::now());
             for one in &mut monitored {
                 one.look(now);
             }
@@ -108,7 +109,7 @@ impl EjectionSweep {
         before: Vec<MonitoredCluster>,
         panics: &mut Panics,
     ) -> Vec<MonitoredCluster> {
-        let now = self.journal.now();
+        let now = self.journal.at(clock::now());
         let snapshot = self.slot.load_full();
         panics.follow(Arc::clone(&snapshot));
         // both are sorted by ID

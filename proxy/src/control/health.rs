@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use self::probe::Means;
 use super::Control;
+use crate::runtime::clock;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Telemetry, WorkerId};
 use crate::upstream::Counts;
@@ -158,7 +159,7 @@ impl Followed {
         if now.is_none_or(|now| now.check.is_some()) {
             let state = &cluster.endpoint(index).state;
             state.set_checked(None);
-            state.health.admit(why::UNHEALTHY, journal.now());
+            state.health.admit(why::UNHEALTHY, journal.at(clock::now()));
         }
     }
 }
@@ -198,7 +199,11 @@ async fn follow(subject: Rc<Subject>, shared: Rc<Shared>, turns: Rc<Semaphore>) 
         counters.increment(WorkerId::CONTROL, counter);
         // a reload may have replaced the cluster meanwhile
         let (cluster, index) = subject.now();
-        cluster.checked(index, (passed, said.into()), shared.journal.now());
+        cluster.checked(
+            index,
+            (passed, said.into()),
+            shared.journal.at(clock::now()),
+        );
         drop(cluster);
         let part = match first {
             true => rand::rng().random_range(0.0..1.0),

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::compile::survey::UnusedObject;
 use crate::compile::{Inputs, ServiceCache, Survey, compile_again, own_pod};
 use crate::identity::{Identity, MemberSettings, OwnPod};
+use crate::runtime::clock;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
 use crate::tls::Store;
@@ -145,7 +146,7 @@ impl Publisher {
         let started = Instant::now();
         let previous = self.slot.load_full();
         let inputs = Inputs {
-            now: self.registry.journal().now(),
+            now: self.registry.journal().at(clock::now()),
             resources: &self.resources,
             identity: &self.identity,
             registry: &self.registry,

@@ -1,14 +1,20 @@
 //! Sends a request upstream: the first attempt, then retries, then replays in the next tiers of clusters.
+//!
+//! After an attempt, `machine` decides what follows, from the facts about the request that `facts` reads; `retries`
+//! carries the decision out. A request whose first attempt succeeds meets only `machine::Causes`.
 
 pub mod deadline;
-mod decide;
+mod facts;
 mod failover;
 mod failover_cause;
+mod machine;
 pub mod policy;
 pub mod request;
 mod retries;
 pub mod send;
 
+use self::facts::RequestFacts;
+use self::machine::Causes;
 use self::request::{AttemptResult, ForwardedRequest};
 use super::record::Record;
 use super::select::context::RequestContext;
@@ -17,7 +23,7 @@ use super::select::context::RequestContext;
 ///
 /// # Errors
 ///
-/// Why the last attempt got no response.
+/// Reason why the last attempt got no response.
 #[expect(
     clippy::manual_async_fn,
     reason = "the parameters of an `async fn` are copied once more"
@@ -33,7 +39,7 @@ pub fn run(
             Verdict::Final(attempted) => attempted,
             // boxed: most requests end after one attempt, and need not hold what further ones take
             Verdict::Failed(first) => {
-                Box::pin(after_failure(context, forwarded, record, *first)).await
+                Box::pin(retries::run(context, forwarded, record, *first)).await
             }
         }
     }
@@ -42,7 +48,7 @@ pub fn run(
 /// Whether a first attempt is the only one.
 enum Verdict {
     /// The request is retried, or goes on to the next tier.
-    Failed(Box<AttemptResult>),
+    Failed(Box<(AttemptResult, Causes)>),
     /// The result goes to the client.
     Final(AttemptResult),
 }
@@ -55,27 +61,14 @@ fn judge(
     first: AttemptResult,
 ) -> Verdict {
     record.attempt_ended(&first);
-    let goes_on = forwarded.retry_reason(context, &first, record).is_some()
-        || forwarded.failover_cause(context, &first, record).is_some();
-    match goes_on {
-        true => Verdict::Failed(Box::new(first)),
-        false => Verdict::Final(first),
-    }
-}
-
-/// After a first attempt that failed: the retries of its policy, then the next tiers of clusters.
-async fn after_failure(
-    context: &RequestContext<'_>,
-    forwarded: &mut ForwardedRequest<'_>,
-    record: &mut Record,
-    first: AttemptResult,
-) -> AttemptResult {
-    let attempted = match forwarded.retry_reason(context, &first, record) {
-        Some(reason) => retries::run(context, forwarded, record, (first, reason)).await,
-        None => first,
+    let facts = RequestFacts {
+        context,
+        forwarded,
+        record,
     };
-    match forwarded.failover_cause(context, &attempted, record) {
-        Some(cause) => failover::run(context, forwarded, record, (attempted, cause)).await,
-        None => attempted,
+    let causes = Causes::of(&first, &facts);
+    match causes.are_none() {
+        true => Verdict::Final(first),
+        false => Verdict::Failed(Box::new((first, causes))),
     }
 }

@@ -23,6 +23,7 @@ use crate::exchange::select::find_route::{self, Found};
 use crate::exchange::select::target::Target;
 use crate::exchange::worker::SnapshotRef;
 use crate::pool::PoolSettings;
+use crate::runtime::clock;
 use crate::snapshot::{Destination, Route, Snapshot};
 use traffic::balance::{HashKey, client_hash, combined};
 use traffic::cluster::federation::Choice;
@@ -186,7 +187,7 @@ fn remembered(
 ) -> Option<(usize, Duration)> {
     let stay = cluster.stay(Visit {
         client: client_hash(client),
-        at: cluster.state.journal.now(),
+        at: cluster.state.journal.at(clock::now()),
     })?;
     let entry = stay.entry()?;
     let number = match &cluster.federation {

@@ -1,6 +1,7 @@
 //! Endpoints of a cluster, with their shares and the reasons why they get no traffic.
 
 use super::answer::EndpointUsed;
+use crate::runtime::clock;
 use traffic::balance::EndpointIdx;
 use traffic::cluster::{Cluster, Live};
 
@@ -25,7 +26,7 @@ pub(super) fn endpoints(
     let known = cluster.unresolved.is_empty();
     let endpoints = cluster.endpoints().iter();
     let endpoints = endpoints.zip(live.probabilities(cluster));
-    let now = cluster.state.journal.now();
+    let now = cluster.state.journal.at(clock::now());
     endpoints
         .enumerate()
         .map(move |(number, (endpoint, share))| EndpointUsed {

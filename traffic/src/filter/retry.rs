@@ -1,8 +1,7 @@
 //! Retry policies: conditions, limits and back-off; pure values.
 //!
-//! `exchange` runs the attempts in a plain loop and asks here after each of them. This module keeps no state: the loop
-//! passes the number of attempts and the random numbers in. Source: VirtualService `http[].retries`, and the `x-envoy-`
-//! request controls of trusted clients.
+//! This module keeps no state: the retry machine of `exchange` passes the number of a retry and the random numbers in.
+//! Source: VirtualService `http[].retries`, and the `x-envoy-` request controls of trusted clients.
 
 pub mod back_off;
 pub mod client;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -199,10 +199,11 @@ pub struct Event {
     pub what: EventKind,
 }
 
-/// The latest events, and a signal for tasks that act on them.
-#[derive(Debug)]
+/// The latest events, and a signal for tasks that act on them. The journal reads no clock: its users pass instants.
+#[derive(Debug, Default)]
 pub struct Journal {
-    start: Instant,
+    /// First instant that [`Journal::at`] converted.
+    start: OnceLock<Instant>,
     entries: Mutex<Entries>,
     /// Whether an event has made the tables of a cluster out of date.
     rung: AtomicBool,
@@ -216,27 +217,11 @@ struct Entries {
     last: VecDeque<Event>,
 }
 
-impl Default for Journal {
-    fn default() -> Self {
-        Self {
-            start: Instant::now(),
-            entries: Mutex::default(),
-            rung: AtomicBool::new(false),
-            wake_signal: Notify::new(),
-            changes: watch::Sender::new(()),
-        }
-    }
-}
-
 impl Journal {
-    /// The current time.
-    pub fn now(&self) -> Moment {
-        self.at(Instant::now())
-    }
-
     /// Converts an instant.
     pub fn at(&self, instant: Instant) -> Moment {
-        let gone = instant.saturating_duration_since(self.start).as_millis();
+        let start = *self.start.get_or_init(|| instant);
+        let gone = instant.saturating_duration_since(start).as_millis();
         Moment(u64::try_from(gone).unwrap_or(u64::MAX).saturating_add(1))
     }
 

@@ -1,6 +1,6 @@
 //! Points in time.
 
-/// Milliseconds since the process started, plus one; 0 is [`Moment::NEVER`].
+/// Milliseconds since the first instant that the journal converted, plus one; 0 is [`Moment::NEVER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u64);
 

@@ -1,5 +1,4 @@
-//! When the time of a request, or of one of its attempts, runs out: counted from the moment that the request was read
-//! entirely.
+//! Timeouts of a request and of its attempts. They start when the whole request has been read.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,17 +11,17 @@ use tokio::time::{Instant, Sleep};
 use crate::exchange::body::progress::Progress;
 use traffic::error::Kind;
 
-/// How long a request may take.
+/// Timeouts of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// All attempts together.
+    /// Time for all attempts together.
     pub request: Option<Duration>,
-    /// Each attempt.
+    /// Time for each attempt.
     pub per_attempt: Option<Duration>,
 }
 
 impl Times {
-    /// The time of an attempt counts only if it is shorter than that of the request.
+    /// Combines the two; the timeout of an attempt counts only if it is shorter than that of the request.
     pub fn new(request: Option<Duration>, per_attempt: Option<Duration>) -> Self {
         let per_attempt =
             per_attempt.filter(|per_attempt| request.is_none_or(|request| *per_attempt < request));
@@ -32,12 +31,12 @@ impl Times {
         }
     }
 
-    /// How long the first attempt may take.
+    /// Time that the first attempt may take.
     pub fn first_attempt(&self) -> Option<Duration> {
         self.per_attempt.or(self.request)
     }
 
-    /// A watch over these times, if there are any.
+    /// Makes the timers of these timeouts, if there are any.
     pub fn watch(self, progress: &Rc<Progress>) -> Option<Box<Deadline>> {
         (self != Self::default()).then(|| {
             Box::new(Deadline {
@@ -50,7 +49,7 @@ impl Times {
     }
 }
 
-/// Watches over the times of a request; they span the response's body as well.
+/// Timers of a request; they span the response's body as well.
 pub struct Deadline {
     progress: Rc<Progress>,
     times: Times,
@@ -59,8 +58,8 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Ready when a timeout expires; returns which one. `connected` is whether the attempt has its connection: its
-    /// time starts then.
+    /// Returns the timeout that has expired, once one has. `connected` is whether the attempt has its connection: the time
+    /// of an attempt starts then.
     pub fn poll(&mut self, cx: &mut Context<'_>, connected: bool) -> Poll<Kind> {
         if self.request.is_none() && self.per_attempt.is_none() {
             ready!(self.progress.poll_complete(cx));
@@ -73,18 +72,20 @@ impl Deadline {
         poll_sleep(&mut self.per_attempt, per_attempt, cx).map(|()| Kind::AttemptTimeout)
     }
 
-    /// A further attempt begins.
+    /// Stops the timer of the last attempt; the next one starts its own.
     pub fn next_attempt(&mut self) {
         self.per_attempt = None;
     }
 
-    /// How long the next attempt may take.
+    /// Time until the request's timeout, if that is running.
+    pub fn request_left(&self) -> Option<Duration> {
+        let deadline = self.request.as_ref()?.deadline();
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Time that the next attempt may take.
     pub fn left(&self) -> Option<Duration> {
-        let left = self
-            .request
-            .as_ref()
-            .map(|sleep| sleep.deadline().saturating_duration_since(Instant::now()));
-        let request = left.or(self.times.request);
+        let request = self.request_left().or(self.times.request);
         match (request, self.times.per_attempt) {
             (Some(request), Some(per_attempt)) => Some(request.min(per_attempt)),
             (request, per_attempt) => request.or(per_attempt),
@@ -92,7 +93,7 @@ impl Deadline {
     }
 }
 
-/// Polls a sleep that begins now, if it has not begun.
+/// Polls a sleep, and starts it now if it has not started.
 fn poll_sleep(
     sleep: &mut Option<Pin<Box<Sleep>>>,
     time: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Which outcomes of an attempt send a request on to the next tier of clusters; pure.
+//! Outcomes of an attempt that send a request on to the next tier of clusters; pure.
 
 use hyper::{Response, StatusCode};
 
@@ -6,7 +6,7 @@ use crate::identity::Replay;
 use crate::telemetry::ReplayCause as Cause;
 use traffic::error::{Error, Kind};
 
-/// What an outcome means, for a request whose method is idempotent or not.
+/// Returns the cause of a replay in the outcome of an attempt, if there is one.
 pub(super) fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option<Cause> {
     match (replay, tried) {
         (Replay::Off, _) => None,
@@ -32,11 +32,11 @@ pub(super) fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay
     }
 }
 
-/// The outcome of an attempt.
+/// Outcome of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
     Failed(Kind),
-    /// A response, and whether it says in its head that the gRPC service is unavailable.
+    /// Status of a response, and whether its headers say that the gRPC service is unavailable.
     Status(u16, bool),
 }
 

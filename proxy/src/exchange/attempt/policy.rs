@@ -10,16 +10,16 @@ use traffic::filter::{RetryPolicy, timeout};
 
 /// Timeouts and retries that the route and a trusted client ask for.
 pub struct RequestPolicy {
-    /// How long it may take, and each attempt.
+    /// Timeouts of the request and of each attempt.
     pub times: Times,
-    /// The client's policy, in place of the route's.
+    /// Retry policy of the client, in place of the route's.
     pub policy: Option<Box<RetryPolicy>>,
     /// Whether more than one attempt may be made.
     pub retriable: bool,
 }
 
 impl RequestPolicy {
-    /// Combines the two, and sets the header that tells the upstream its time.
+    /// Combines those of the route and of the client, and sets the header with the time that the upstream has.
     pub fn of(
         context: &RequestContext<'_>,
         controls: Option<&Controls>,

@@ -1,4 +1,4 @@
-//! A request on its way upstream, and one attempt to send it.
+//! Request on its way upstream, and one attempt to send it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -24,29 +24,29 @@ use traffic::filter::RetryPolicy;
 /// not wait for further bytes: if the response is not complete, its connection is closed.
 const DRAIN_BYTES_MAX: usize = 64 * 1024;
 
-/// The result of an attempt.
+/// Result of an attempt.
 pub type AttemptResult = Result<Response<pool::Incoming>, Error>;
 
-/// A request that is sent upstream, with what its attempts need.
+/// Request that is sent upstream, with the settings of its attempts.
 pub struct ForwardedRequest<'a> {
-    /// The destination of the route.
+    /// Destination of the route.
     pub destination: &'a Destination,
-    /// The endpoint that it goes to.
+    /// Endpoint of the current attempt.
     pub picked: PickedEndpoint,
-    /// The request.
+    /// Head and body.
     pub outgoing: Outgoing,
-    /// Its timeouts, if it has any.
+    /// Timeouts, if there are any.
     pub deadline: Option<Box<Deadline>>,
-    /// The client's retry policy, in place of the route's.
+    /// Retry policy of the client, in place of the route's.
     pub policy: Option<Box<RetryPolicy>>,
-    /// How many times a pending connect of it was given up for another endpoint.
+    /// Number of pending connects that were given up for another endpoint.
     pub moves: u8,
 }
 
 impl ForwardedRequest<'_> {
-    /// Makes one attempt, within the timeouts of the request, and reports its outcome to outlier detection. While it has no
-    /// connection and its endpoint leaves or must not be used any more, it goes to another one, preferably not to one that
-    /// was `tried`.
+    /// Makes one attempt, within the timeouts of the request, and reports its outcome to outlier detection. If the endpoint
+    /// leaves or becomes unavailable before the attempt has a connection, the attempt goes to another endpoint, preferably
+    /// to one that is not among `tried`.
     #[expect(
         clippy::manual_async_fn,
         reason = "the parameters of an `async fn` are copied once more"
@@ -124,19 +124,24 @@ impl ForwardedRequest<'_> {
         self.picked.is_reached_as(&before) || self.remake(context, record)
     }
 
-    /// Directs the request to another endpoint; false if it cannot be sent again.
+    /// Directs the request to another endpoint.
+    ///
+    /// # Errors
+    ///
+    /// Reason why the request cannot be sent again.
     pub fn redirect(
         &mut self,
         context: &RequestContext<'_>,
         picked: PickedEndpoint,
         record: &mut Record,
-    ) -> bool {
+    ) -> Result<(), Kind> {
         record.attempt_begins(picked.clone());
         self.picked = picked;
         if let Some(deadline) = &mut self.deadline {
             deadline.next_attempt();
         }
-        self.remake(context, record)
+        let remade = self.remake(context, record);
+        remade.then_some(()).ok_or(Kind::DownstreamBody)
     }
 
     fn remake(&mut self, context: &RequestContext<'_>, record: &Record) -> bool {
@@ -151,7 +156,10 @@ impl ForwardedRequest<'_> {
 }
 
 /// Reads the received part of a response that is not passed on, so that its connection can be used again.
-pub(super) async fn drain(mut response: Response<pool::Incoming>) {
+pub(super) async fn drain(attempted: AttemptResult) {
+    let Ok(mut response) = attempted else {
+        return;
+    };
     let mut bytes = 0;
     let body = response.body_mut();
     poll_fn(|cx| {

@@ -1,121 +1,102 @@
-//! The retries of a request in one tier of clusters.
-//!
-//! `filter::retry` says what is retried and how long the pauses are, `cluster` whether the retry limit admits one more.
-//! A response that was passed on, a timeout of the request, and a body whose beginning is gone end the retries.
+//! Carries out the decisions of the retry machine: drains responses, waits, picks endpoints, sends, and counts.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::facts::RequestFacts;
+use super::failover;
+use super::machine::{Causes, Machine, Retry, Step};
 use super::request::{AttemptResult, ForwardedRequest, drain};
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
-use crate::exchange::select::pick::RetryChoice;
 use crate::exchange::select::target::Tried;
-use crate::telemetry::{Counter, ResponseFlags};
-use traffic::cluster::Admission;
+use crate::telemetry::Counter;
 use traffic::error::{Error, Kind};
 use traffic::filter::retry::Reason;
 
-/// Retries the request after a first attempt, as often as its policy says.
+/// Makes the attempts that follow a first one.
 ///
 /// # Errors
 ///
-/// Why the last attempt got no response.
+/// Reason why the last attempt got no response.
 pub(super) async fn run(
     context: &RequestContext<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
-    first: (AttemptResult, Reason),
+    (mut attempted, mut causes): (AttemptResult, Causes),
 ) -> AttemptResult {
     let worker = context.worker;
-    let (mut attempted, mut reason) = first;
+    let mut machine = Machine::default();
     let mut tried = Tried::new();
-    let mut number = 0;
     loop {
-        number += 1;
-        tried.push(forwarded.picked.endpoint_ref());
-        let Some(retry) = next(context, forwarded, number) else {
-            record.also(ResponseFlags::URX);
-            worker.count(Counter::RetriesExhausted);
-            return attempted;
+        let facts = RequestFacts {
+            context,
+            forwarded,
+            record,
         };
-        // held until the attempt is over
-        let cluster = forwarded.picked.cluster();
-        let now = || cluster.state.journal.now();
-        let _permit = match cluster.admit_retry(reason.is_unprocessed(), now) {
-            Admission::Admitted(permit) => permit,
-            Admission::Refused => {
-                record.also(ResponseFlags::UO);
-                worker.count(Counter::RetriesOverflowed);
-                worker.count(Counter::OverflowRetries);
-                return attempted;
+        // held until the attempt is over: the step of a retry has its permit
+        let next = worker.random(|rng| machine.next(causes, &facts, rng));
+        record.also(next.flags);
+        next.counters.iter().for_each(|one| worker.count(*one));
+        let begun = match &next.step {
+            Step::Done => return attempted,
+            Step::Replay(cause) => {
+                let Some(picked) = failover::pick(forwarded, *cause, worker) else {
+                    return attempted;
+                };
+                tried.clear();
+                drain(attempted).await;
+                forwarded.redirect(context, picked, record)
+            }
+            Step::Retry(retry) => {
+                tracing::debug!(
+                    cluster = &*forwarded.destination.name,
+                    retry = retry.number,
+                    reason = ?retry.reason,
+                    "retrying"
+                );
+                tried.push(forwarded.picked.endpoint_ref());
+                drain(attempted).await;
+                begin(context, forwarded, record, (retry, &tried)).await
             }
         };
-        if !forwarded.outgoing.can_rewind() {
-            worker.count(Counter::RetriesWithoutBody);
-            return attempted;
-        }
-        tracing::debug!(
-            cluster = &*forwarded.destination.name,
-            retry = number,
-            ?reason,
-            "retrying"
-        );
-        if let Ok(response) = attempted {
-            drain(response).await;
-        }
-        if let Err(kind) = pause(forwarded, retry.pause).await {
-            return Err(Error::new(kind));
-        }
-        let Some(picked) = forwarded.picked.for_retry(worker, &tried, retry.choice) else {
-            return Err(Error::new(Kind::NoHealthyUpstream));
+        attempted = match begun {
+            Ok(()) => forwarded.attempt(context, record, Some(&tried)).await,
+            Err(kind) => Err(Error::new(kind)),
         };
-        if !forwarded.redirect(context, picked, record) {
-            return Err(Error::new(Kind::DownstreamBody));
+        if begun.is_ok() {
+            record.attempt_ended(&attempted);
         }
-        worker.count(counter(reason));
-        attempted = forwarded.attempt(context, record, Some(&tried)).await;
-        record.attempt_ended(&attempted);
-        match forwarded.retry_reason(context, &attempted, record) {
-            Some(next_reason) => reason = next_reason,
-            None => {
-                worker.count(counter_of_last(&attempted));
-                return attempted;
-            }
+        let facts = RequestFacts {
+            context,
+            forwarded,
+            record,
+        };
+        causes = Causes::of(&attempted, &facts);
+        if begun.is_err() {
+            causes = causes.of_unmade();
         }
     }
 }
 
-/// A retry that the policy allows.
-struct Retry {
-    pause: Duration,
-    choice: RetryChoice,
-}
-
-/// The retry of this number, from 1; none if the policy allows fewer.
-fn next(
+/// Waits out the pause of a retry, and directs the request to an endpoint.
+///
+/// # Errors
+///
+/// Reason why the retry cannot be made.
+async fn begin(
     context: &RequestContext<'_>,
-    forwarded: &ForwardedRequest<'_>,
-    number: u32,
-) -> Option<Retry> {
-    let policy = forwarded.policy(context)?;
-    let picked = &forwarded.picked;
-    let split = context.found.route().split.as_ref();
-    let is_split = split.is_some_and(|split| split.entries().nth(1).is_some());
-    // a hash leads to the same endpoint again; that of a federated service may be in a cluster that is gone, and that of a
-    // rule with several destinations does not count, as in Istio
-    let is_hashed = picked.cluster().hash_key().is_some() && !picked.is_member() && !is_split;
-    (number <= policy.attempts).then(|| Retry {
-        pause: context
-            .worker
-            .random(|rng| policy.back_off.draw(number, rng)),
-        choice: RetryChoice {
-            avoid_tried: policy.avoid_tried.unwrap_or(!is_hashed),
-            avoid_priorities: policy.avoid_priorities,
-        },
-    })
+    forwarded: &mut ForwardedRequest<'_>,
+    record: &mut Record,
+    (retry, tried): (&Retry, &Tried),
+) -> Result<(), Kind> {
+    pause(forwarded, retry.pause).await?;
+    let picked = (forwarded.picked).for_retry(context.worker, tried, retry.choice);
+    forwarded.redirect(context, picked.ok_or(Kind::NoHealthyUpstream)?, record)?;
+    context.worker.count(counter(retry.reason));
+    Ok(())
 }
 
 /// Waits; ends early with the timeout of the request.
@@ -130,14 +111,6 @@ async fn pause(forwarded: &mut ForwardedRequest<'_>, time: Duration) -> Result<(
         sleep.as_mut().poll(cx).map(Ok)
     })
     .await
-}
-
-/// The counter of the result of the last retry.
-fn counter_of_last(attempted: &AttemptResult) -> Counter {
-    match attempted {
-        Ok(_) => Counter::RetriesSucceeded,
-        Err(_) => Counter::RetriesFailed,
-    }
 }
 
 fn counter(reason: Reason) -> Counter {

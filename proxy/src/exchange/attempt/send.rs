@@ -24,43 +24,43 @@ use crate::upstream::{Client, Host, Protocol};
 use traffic::cluster::Hop;
 use traffic::error::{Error, Retry};
 
-/// A request in the form in which it goes upstream.
+/// Request in the form in which it goes upstream.
 pub struct Outgoing {
     form: Form,
-    /// The HTTP version that it came in.
+    /// HTTP version of the client's request.
     version: Version,
-    /// Nothing of it can be acted on twice: it has no body, and its method is idempotent.
+    /// Whether it has no body and an idempotent method, so that sending it twice does no harm.
     repeatable: bool,
     /// Whether its method is idempotent (RFC 9110, section 9.2.2).
     idempotent: bool,
     /// Whether any byte of it went to an endpoint.
     sent: bool,
-    /// The host that its TLS is for, where requests say that.
+    /// Host for TLS to the endpoint, where the request names it.
     host: Option<Rc<Host>>,
 }
 
 enum Form {
     Http1 {
-        /// Taken when the request is handed on for good.
+        /// Head and body, taken when a connection has taken them over for good.
         message: Option<Message<UpstreamBody>>,
-        /// For one with a body: one without can be sent again as it is.
+        /// Copy for further attempts of a request with a body; one without a body is sent again from its `message`.
         saved: Option<Box<SavedRequest>>,
     },
     Http2(Box<Http2>),
 }
 
 struct Http2 {
-    /// Taken when the request is handed on.
+    /// Head and body, taken when a connection has taken them over.
     request: Option<Request<UpstreamBody>>,
     saved: Option<SavedRequest>,
-    /// The receiver of interim responses.
+    /// Receiver of interim responses.
     interim: Option<Arc<dyn Interim>>,
 }
 
-/// The saved request, for a further attempt.
+/// Saved request for a further attempt.
 struct SavedRequest {
     saved_head: SavedHead,
-    /// Its body, if it has one.
+    /// Body of the request, if there is one.
     source: Option<Rc<Source>>,
 }
 
@@ -73,23 +73,23 @@ impl SavedRequest {
     }
 }
 
-/// What decides about the form of a request.
+/// Options that decide the form of a request.
 #[derive(Clone, Debug)]
 pub struct SendOptions {
-    /// The HTTP version that it came in.
+    /// HTTP version of the client's request.
     pub version: Version,
-    /// What the endpoint speaks.
+    /// Protocol of the endpoint.
     pub protocol: Protocol,
     /// Whether more than one attempt may be made.
     pub retriable: bool,
-    /// The host that its TLS is for, where requests say that.
+    /// Host for TLS to the endpoint, where the request names it.
     pub host: Option<Rc<Host>>,
-    /// Whether a further attempt may need another path: several clusters serve it.
+    /// Whether a further attempt may need another path, because several clusters serve the request.
     pub moves: bool,
 }
 
 impl Outgoing {
-    /// A request that is sent with these options; its head is used up. `added` are fields that are not among its headers.
+    /// Makes a request with these options, and uses up its head. `added` are fields that are not among its headers.
     pub fn new(
         context: &RequestContext<'_>,
         options: SendOptions,
@@ -159,7 +159,8 @@ impl Outgoing {
         self.idempotent
     }
 
-    /// Whether it can go to another cluster: none of it was sent, or its whole body is buffered and at most this long.
+    /// Whether it can be sent to another cluster: nothing of it was sent yet, or its whole body is buffered and at most
+    /// `body_max` bytes long.
     pub fn can_move(&self, body_max: usize) -> bool {
         let saved = match &self.form {
             Form::Http1 { saved, .. } => saved.as_deref(),
@@ -192,7 +193,7 @@ impl Outgoing {
         saved.is_some_and(|saved| saved.source.as_ref().is_none_or(|body| body.is_whole()))
     }
 
-    /// Whether it is saved, so that it can be remade for an endpoint that is reached another way.
+    /// Whether it is saved, so that it can be remade for an endpoint behind another gateway.
     pub fn is_saved(&self) -> bool {
         match &self.form {
             Form::Http1 { saved, .. } => saved.is_some(),
@@ -200,8 +201,8 @@ impl Outgoing {
         }
     }
 
-    /// Makes the request ready for a further attempt, with these headers, at an endpoint that is reached this way; false
-    /// if it cannot be sent again.
+    /// Makes the request ready for a further attempt, with these headers, at an endpoint behind this gateway, if any.
+    /// Returns false if it cannot be sent again.
     pub fn rewind(
         &mut self,
         context: &RequestContext<'_>,
@@ -243,7 +244,7 @@ impl Outgoing {
         }
     }
 
-    /// No further attempt follows: frees what was kept for one.
+    /// Frees the memory of further attempts, because none follows.
     pub fn settle(&mut self) {
         let saved = match &self.form {
             Form::Http1 { saved, .. } => saved.as_deref(),
@@ -255,7 +256,7 @@ impl Outgoing {
     }
 }
 
-/// Makes the head that of a request to an endpoint that is reached this way.
+/// Makes the head that of a request to an endpoint behind this gateway, if any.
 fn by(hop: Option<&Arc<Hop>>, parts: &mut Parts) {
     if let Some(hop) = hop {
         readdress::by_gateway(parts, hop);
@@ -279,7 +280,7 @@ fn message(
     message
 }
 
-/// The receiver of interim responses: all clients but those of HTTP/1.0, which must not (RFC 9110, section 15.2).
+/// Returns the receiver of interim responses; none for HTTP/1.0, which must not get any (RFC 9110, section 15.2).
 fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>> {
     (version >= Version::HTTP_11).then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
@@ -292,7 +293,7 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
 ///
 /// # Errors
 ///
-/// The reason why there is no response.
+/// Reason why there is no response.
 #[expect(
     clippy::manual_async_fn,
     reason = "the parameters of an `async fn` are copied once more"
@@ -334,7 +335,7 @@ pub fn run(
     }
 }
 
-/// What sending an attempt needs to know.
+/// Values that sending an attempt needs.
 #[derive(Clone, Copy)]
 struct AttemptContext<'a> {
     worker: &'a Worker,

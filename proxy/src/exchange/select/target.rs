@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::pool::PoolTarget;
+use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use crate::upstream::{Client, Host, Protocol, Reach, TlsTarget, tls};
 use traffic::balance::EndpointIdx;
@@ -352,7 +353,7 @@ impl PickedEndpoint {
         if self.is_dialed() {
             return self.endpoint().state.enter();
         }
-        cluster.enter(self.index(), || cluster.state.journal.now());
+        cluster.enter(self.index(), || cluster.state.journal.at(clock::now()));
     }
 
     /// Reports the outcome to outlier detection.
@@ -364,7 +365,12 @@ impl PickedEndpoint {
         }
         if let Some(verdict) = cluster.report(self.index(), outcome) {
             let turn = cluster.state.ejections.turn();
-            cluster.decide(self.index(), verdict, &turn, cluster.state.journal.now());
+            cluster.decide(
+                self.index(),
+                verdict,
+                &turn,
+                cluster.state.journal.at(clock::now()),
+            );
         }
     }
 }

@@ -77,7 +77,7 @@ fn change(texts: [&str; 2], count: u64) -> Duration {
     let compiler = Arc::new(Compiler::default());
     let (sender, receiver) = mpsc::channel();
     let roots = [directory.path().to_owned()];
-    let first = config_loader::load_files(&roots).set;
+    let first = config_loader::load_files(&roots, config_loader::LoadOptions::default()).set;
     let mut previous = compiler.snapshot(&first, &Snapshot::default());
     let watching = watch(&roots, WatchSettings::default(), move |update| {
         let snapshot = compiler.snapshot(&update.set, &previous);

@@ -51,9 +51,8 @@ pub use clusters::{
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Location, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
-    Checker, Loaded, NamedText, Sources, Update, Watch, check_object, check_text,
-    fill_source_lines, fill_source_lines_and, load_bytes, load_files, load_files_and,
-    load_files_for, load_files_with, read_texts, watch, watch_for,
+    Checker, LoadOptions, Loaded, NamedText, Sources, Update, Watch, check_object, check_text,
+    fill_source_lines, fill_source_lines_and, load_bytes, load_files, read_texts, watch, watch_for,
 };
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};

@@ -30,6 +30,17 @@ mod quote;
 pub use checker::Checker;
 pub use quote::{NamedText, fill_source_lines, fill_source_lines_and};
 
+/// Options of [`load_files`].
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// How strictly files are read.
+    pub read: ReadOptions,
+    /// Fleet that diagnostics are for.
+    pub fleet: Fleet,
+    /// Text that is in no file, such as standard input, with its display name.
+    pub text: Option<NamedText>,
+}
+
 /// Result of loading all sources once.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -95,32 +106,18 @@ impl Watch {
 }
 
 /// Loads files and directories once.
-pub fn load_files(paths: &[PathBuf]) -> Loaded {
-    load_files_with(paths, ReadOptions::default())
-}
-
-/// Loads files and directories once, with options.
-pub fn load_files_with(paths: &[PathBuf], options: ReadOptions) -> Loaded {
-    load_files_for(Fleet::default(), paths, options)
-}
-
-/// Loads as [`load_files_with`] does, with diagnostics for a proxy in this fleet.
-pub fn load_files_for(fleet: Fleet, paths: &[PathBuf], options: ReadOptions) -> Loaded {
-    load_files_and(fleet, paths, None, options)
-}
-
-/// Loads as [`load_files_for`] does, together with a text that is in no file (such as standard input) and its display
-/// name.
-pub fn load_files_and(
-    fleet: Fleet,
-    paths: &[PathBuf],
-    text: Option<NamedText>,
-    options: ReadOptions,
-) -> Loaded {
+///
+/// ```
+/// let loaded = config_loader::load_files(&["mesh".into()], config_loader::LoadOptions::default());
+/// for finding in loaded.diagnostics.iter() {
+///     println!("{}", finding.message);
+/// }
+/// ```
+pub fn load_files(paths: &[PathBuf], options: LoadOptions) -> Loaded {
     let mut loader = Loader {
-        fleet,
-        text,
-        ..Loader::new(options)
+        fleet: options.fleet,
+        text: options.text,
+        ..Loader::new(options.read)
     };
     let mut look = FileSource::new(paths, FILE_BYTES_MAX).look();
     if let Some((name, bytes)) = &loader.text {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use config_loader::diagnostic::render::{Style, text};
-use config_loader::{Diagnostic, Kind, Severity, load_files};
+use config_loader::{Diagnostic, Kind, LoadOptions, Severity, load_files};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
@@ -20,7 +20,7 @@ fn every_sample_loads_without_errors() {
         .flat_map(|path| path.read_dir().expect("a folder"))
     {
         let path = entry.expect("an entry").path();
-        let loaded = load_files(std::slice::from_ref(&path));
+        let loaded = load_files(std::slice::from_ref(&path), LoadOptions::default());
         let errors: Vec<Diagnostic> = loaded
             .diagnostics
             .into_iter()
@@ -43,7 +43,10 @@ fn bookinfo_loads_as_a_whole() {
         "kube-bookinfo.yaml",
         "virtual-service-all-v1.yaml",
     ];
-    let loaded = load_files(&names.map(|name| folder().join("bookinfo").join(name)));
+    let loaded = load_files(
+        &names.map(|name| folder().join("bookinfo").join(name)),
+        LoadOptions::default(),
+    );
     assert_eq!(loaded.set.count(Kind::Service), 4);
     assert_eq!(loaded.set.count(Kind::DestinationRule), 4);
     assert_eq!(loaded.set.count(Kind::VirtualService), 5);

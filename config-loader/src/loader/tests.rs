@@ -186,7 +186,13 @@ fn unknown_fields_are_warnings_with_the_option() {
             zero_timeout_passes,
             ..ReadOptions::default()
         };
-        let loaded = load_files_with(std::slice::from_ref(&path), options);
+        let loaded = load_files(
+            std::slice::from_ref(&path),
+            LoadOptions {
+                read: options,
+                ..LoadOptions::default()
+            },
+        );
         let of_text = |found: &&Diagnostic| !found.code.0.starts_with('X');
         let found: Vec<String> = loaded
             .diagnostics
@@ -221,7 +227,13 @@ fn source_subnet_is_used_with_the_option() {
             enforce_source_subnet,
             ..ReadOptions::default()
         };
-        let loaded = load_files_with(std::slice::from_ref(&path), options);
+        let loaded = load_files(
+            std::slice::from_ref(&path),
+            LoadOptions {
+                read: options,
+                ..LoadOptions::default()
+            },
+        );
         let warned = loaded.diagnostics.iter().any(|found| found.code == VS118);
         let (_, object) = loaded.set.virtual_services.iter().next().expect("one");
         let subnet = object.spec.tcp[0].matches[0].source_subnet;
@@ -355,7 +367,7 @@ fn a_file_of_50_mb_is_rejected_by_size() {
     fs::File::create(&path)
         .and_then(|file| file.set_len(50 << 20))
         .expect("a sparse file");
-    let loaded = load_files(&[path]);
+    let loaded = load_files(&[path], LoadOptions::default());
     let wanted =
         "error YAML010 huge.yaml:0:0 the file has 52428800 bytes, more than the limit of 33554432";
     assert_eq!(show(&loaded.diagnostics), wanted);
@@ -371,7 +383,7 @@ fn duplicate_resources_are_reported_with_both_locations() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.yaml"), secret("a", "x")).expect("written");
     fs::write(folder.path().join("b.yaml"), secret("a", "w")).expect("written");
-    let loaded = load_files(&[folder.path().to_owned()]);
+    let loaded = load_files(&[folder.path().to_owned()], LoadOptions::default());
     assert_eq!(names(&loaded.set), ["a=x"]);
     assert_eq!(loaded.diagnostics.len(), 1);
     let found = &loaded.diagnostics[0];
@@ -387,7 +399,10 @@ fn missing_paths_are_errors_and_other_paths_load() {
     let folder = tempfile::tempdir().expect("a folder");
     let there = folder.path().join("a.yaml");
     fs::write(&there, secret("a", "x")).expect("written");
-    let loaded = load_files(&[folder.path().join("nowhere"), there]);
+    let loaded = load_files(
+        &[folder.path().join("nowhere"), there],
+        LoadOptions::default(),
+    );
     assert_eq!(names(&loaded.set), ["a=x"]);
     assert_eq!(
         show(&loaded.diagnostics),
@@ -404,7 +419,7 @@ fn unreadable_file_is_an_error_with_its_path() {
     fs::write(closed.join("a.yaml"), secret("a", "x")).expect("written");
     symlink("loop.yaml", folder.path().join("loop.yaml")).expect("a link");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("closed");
-    let loaded = load_files(&[folder.path().to_owned()]);
+    let loaded = load_files(&[folder.path().to_owned()], LoadOptions::default());
     // The super-user may read everything.
     let privileged = fs::read_dir(&closed).is_ok();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("opened");
@@ -430,7 +445,7 @@ fn too_deep_directories_and_special_files_are_errors() {
     fs::create_dir_all(folder.path().join(deep)).expect("folders");
     let socket = folder.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
-    let loaded = load_files(&[folder.path().to_owned(), socket]);
+    let loaded = load_files(&[folder.path().to_owned(), socket], LoadOptions::default());
     assert_eq!(names(&loaded.set), ["a=x"]);
     let found = show(&loaded.diagnostics);
     for wanted in [
@@ -462,7 +477,10 @@ fn directories_are_read_recursively_without_following_loops() {
     fs::write(folder.path().join("notes.txt"), "not: [yaml").expect("written");
     symlink(folder.path(), inner.join("up")).expect("a link");
     symlink(inner.join("a.yml"), folder.path().join("z.yml")).expect("a link");
-    let loaded = load_files(&[folder.path().to_owned(), inner.join("a.yml")]);
+    let loaded = load_files(
+        &[folder.path().to_owned(), inner.join("a.yml")],
+        LoadOptions::default(),
+    );
     assert_eq!(
         (names(&loaded.set), show(&loaded.diagnostics)),
         (vec!["a=x".to_owned(), "b=w".to_owned()], String::new())

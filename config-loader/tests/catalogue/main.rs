@@ -22,7 +22,7 @@ mod upstream;
 
 use std::collections::BTreeSet;
 
-use config_loader::{Diagnostic, Kind, Loaded, Severity, load_files};
+use config_loader::{Diagnostic, Kind, LoadOptions, Loaded, Severity, load_files};
 
 /// Case: rows of the catalogue, a text that violates them, and a valid one.
 type Case = (&'static [u16], &'static str, &'static str);
@@ -148,7 +148,7 @@ fn load(text: &str, with_references: bool) -> Loaded {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("case.yaml");
     std::fs::write(&path, text).unwrap();
-    let mut loaded = load_files(&[path]);
+    let mut loaded = load_files(&[path], LoadOptions::default());
     // What has no effect in this version is another matter.
     loaded.diagnostics.retain(|found| {
         found.code.0 != "CM024" && (with_references || !found.code.0.starts_with('X'))

@@ -55,7 +55,7 @@ fn load(text: &str) -> Vec<Diagnostic> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("case.yaml");
     std::fs::write(&path, text).unwrap();
-    config_loader::load_files(&[path]).diagnostics
+    config_loader::load_files(&[path], config_loader::LoadOptions::default()).diagnostics
 }
 
 /// Codes whose diagnostics need no fix, with the reason.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use config_loader::resource::{Objects, Spec};
 use config_loader::{
-    ControlSettings, Fleet, KubernetesSettings, ReadOptions, ResourceSet, Sources, Update, Watch,
-    WatchSettings, load_files_for,
+    ControlSettings, KubernetesSettings, LoadOptions, ResourceSet, Sources, Update, Watch,
+    WatchSettings, load_files,
 };
 use regex::Regex;
 use serde_json::Value;
@@ -128,7 +128,7 @@ pub fn of_files(objects: &[Value]) -> BTreeMap<String, String> {
         .unwrap();
     }
     let paths = [directory.path().to_owned()];
-    let loaded = load_files_for(Fleet::default(), &paths, ReadOptions::default());
+    let loaded = load_files(&paths, LoadOptions::default());
     assert!(loaded.quarantined.is_empty(), "{:?}", loaded.diagnostics);
     described(&loaded.set)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::Poll;
 
-use config_loader::{Severity, load_files};
+use config_loader::{LoadOptions, Severity, load_files};
 use config_server::store::etcd::{EtcdStore, Shared};
 use config_server::store::{Expected, Store};
 use config_server::transfer::backup::{self, Backup};
@@ -186,7 +186,7 @@ async fn exported_objects_are_read_back(server: TestServer) {
                  spec:\n  lbType: Locality\n";
     assert_eq!(text, lines);
 
-    let loaded = load_files(std::slice::from_ref(&target));
+    let loaded = load_files(std::slice::from_ref(&target), LoadOptions::default());
     let errors: Vec<_> = loaded
         .diagnostics
         .iter()

@@ -113,7 +113,10 @@ async fn resources_arrive_change_and_leave(server: TestServer) {
     let all: Vec<Value> = objects().into_iter().map(|(_, object)| object).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
     std::fs::write(files.path().join("all.json"), list.to_string()).unwrap();
-    let expected = config_loader::load_files(&[files.path().to_owned()]);
+    let expected = config_loader::load_files(
+        &[files.path().to_owned()],
+        config_loader::LoadOptions::default(),
+    );
     let found = followed
         .until("all objects", |found| found.set.len() == objects().len())
         .await;

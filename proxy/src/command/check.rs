@@ -144,7 +144,14 @@ fn load(args: &CheckArgs) -> Result<(Loaded, Option<NamedText>), String> {
     let options = args.reading.options(&args.identity.ejection);
     let text = paths.stdin.then(paths::stdin).transpose();
     let text = text.map_err(|error| format!("cannot read standard input: {error}"))?;
-    let loaded = config_loader::load_files_and(fleet(args), &paths.files, text.clone(), options);
+    let loaded = config_loader::load_files(
+        &paths.files,
+        config_loader::LoadOptions {
+            read: options,
+            fleet: fleet(args),
+            text: text.clone(),
+        },
+    );
     Ok((loaded, text))
 }
 

@@ -36,9 +36,12 @@ pub fn run(args: &ExplainArgs) -> u8 {
     };
     let answer = match &args.admin {
         None => {
-            let loaded = config_loader::load_files_with(
+            let loaded = config_loader::load_files(
                 &args.paths,
-                args.reading.options(&args.identity.ejection),
+                config_loader::LoadOptions {
+                    read: args.reading.options(&args.identity.ejection),
+                    ..config_loader::LoadOptions::default()
+                },
             );
             if let Some(missing) = unreadable(&loaded.diagnostics) {
                 report(&format!("{}: {}", missing.location.file, missing.message));

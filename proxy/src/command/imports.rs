@@ -121,7 +121,13 @@ fn load(args: &ImportsArgs) -> Option<(Vec<Source>, Vec<Diagnostic>)> {
     let mut found = Vec::new();
     let mut sources = Vec::new();
     for (key, paths) in paths {
-        let loaded = config_loader::load_files_with(&paths, options);
+        let loaded = config_loader::load_files(
+            &paths,
+            config_loader::LoadOptions {
+                read: options,
+                ..config_loader::LoadOptions::default()
+            },
+        );
         let counting = loaded.diagnostics.iter();
         found.extend(counting.filter(|one| counts(one, &loaded)).cloned());
         if !args.allow_empty && is_nothing(&loaded) {

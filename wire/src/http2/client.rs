@@ -152,7 +152,7 @@ impl Client {
         let id = if self.last == 0 { 1 } else { self.last + 2 };
         let (ours, theirs) = (self.peer.window_bytes, self.settings.stream_window_bytes);
         let place = self.open_stream(Stream {
-            awaits_head: true,
+            expects_head: true,
             bodiless: *method == Method::HEAD,
             begins_at: self.output.end(),
             ..Stream::new(id, ours, theirs, None)
@@ -220,7 +220,7 @@ impl Client {
             self.late(block.stream, 0)?;
             return Ok(None);
         };
-        if !self.streams[place].awaits_head {
+        if !self.streams[place].expects_head {
             let of = self.on_trailers(place, block, fragments)?;
             return Ok(Some(of.into()));
         }
@@ -260,7 +260,7 @@ impl Client {
 
     fn on_response(&mut self, place: usize, block: Block, head: Response) -> Result<Event, Flaw> {
         let stream = &mut self.streams[place];
-        stream.awaits_head = false;
+        stream.expects_head = false;
         let bodiless = stream.bodiless
             || matches!(
                 head.status,

@@ -337,7 +337,7 @@ impl<R> Connection<R> {
             Some(Reason::STREAM_CLOSED)
         } else if let Err(reason) = stream.receive.receive(len) {
             Some(reason)
-        } else if stream.awaits_head || !stream.count(data.len(), end) {
+        } else if stream.expects_head || !stream.count(data.len(), end) {
             Some(Reason::PROTOCOL_ERROR)
         } else {
             None

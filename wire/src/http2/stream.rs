@@ -94,7 +94,7 @@ pub struct Stream {
     /// Whether the head of the final response was sent or received.
     pub responded: bool,
     /// Whether the head of the message is still expected: no other frame is valid.
-    pub awaits_head: bool,
+    pub expects_head: bool,
     /// Interim responses so far.
     pub interims: u32,
     /// Whether the response has no body, whatever its head declares.
@@ -120,7 +120,7 @@ impl Stream {
             held: 0,
             expected,
             responded: false,
-            awaits_head: false,
+            expects_head: false,
             interims: 0,
             bodiless: false,
             begins_at: 0,

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use super::{Watched, names, secret, show};
-use crate::load_files;
+use crate::{LoadOptions, load_files};
 
 /// Tests a file that is replaced by an entry with the same name that cannot be read as a file.
 #[test]
@@ -62,6 +62,6 @@ fn entry_that_was_never_a_file_is_ignored() {
         symlink("me@host.1", folder.join(".#a.yaml")).expect("a link");
     });
     assert_eq!(names(&watched.set), ["a=x"]);
-    let loaded = load_files(&[watched.folder.path().to_owned()]);
+    let loaded = load_files(&[watched.folder.path().to_owned()], LoadOptions::default());
     assert_eq!(show(&loaded.diagnostics), "");
 }

@@ -389,7 +389,14 @@ fn capped(text: &str) -> Vec<String> {
         first_ejection_is_capped: true,
         ..crate::ReadOptions::default()
     };
-    let found = crate::load_files_with(&[path], options).diagnostics;
+    let found = crate::load_files(
+        &[path],
+        crate::LoadOptions {
+            read: options,
+            ..crate::LoadOptions::default()
+        },
+    )
+    .diagnostics;
     let found = found.iter().filter(|found| found.code.0 == "X285");
     found
         .map(|found| {

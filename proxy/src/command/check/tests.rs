@@ -5,7 +5,10 @@ use super::*;
 /// Returns the output of `check` for `proxy/testdata/check/mistakes.yaml`, with shortened paths.
 fn findings(output: Output) -> String {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/check/");
-    let loaded = config_loader::load_files(&[format!("{dir}mistakes.yaml").into()]);
+    let loaded = config_loader::load_files(
+        &[format!("{dir}mistakes.yaml").into()],
+        config_loader::LoadOptions::default(),
+    );
     let text = render(&loaded, output, render::Style::Plain);
     text.replace(dir, "")
 }

@@ -19,7 +19,7 @@ use crate::listener::socket::{probe, refusal};
 pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Settings, String> {
     let identity = super::site::gateway_identity(cluster.to_owned());
     let settings = serve.settings(vec![dir.to_owned()], identity)?;
-    let loaded = config_loader::load_files(&settings.paths);
+    let loaded = config_loader::load_files(&settings.paths, config_loader::LoadOptions::default());
     if let Some(missing) = unreadable(&loaded.diagnostics) {
         return Err(format!("{}: {}", missing.location.file, missing.message));
     }
@@ -173,7 +173,15 @@ mod tests {
     #[test]
     fn backends_come_from_the_resources() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-        let of = |example: &str| backends(&config_loader::load_files(&[root.join(example)]).set);
+        let of = |example: &str| {
+            backends(
+                &config_loader::load_files(
+                    &[root.join(example)],
+                    config_loader::LoadOptions::default(),
+                )
+                .set,
+            )
+        };
         let named = |list: &[(u16, &str)]| -> BTreeMap<SocketAddr, String> {
             let list = list.iter();
             list.map(|(port, name)| (([127, 0, 0, 1], *port).into(), (*name).to_owned()))

@@ -17,7 +17,7 @@ fn explain_with(file: &str, arguments: &[&str]) -> Explanation {
     let fixed = ["explain", "--config", &path];
     let line = Line::try_parse_from(fixed.iter().chain(arguments)).unwrap();
     let args = line.explain;
-    let loaded = config_loader::load_files(&args.paths);
+    let loaded = config_loader::load_files(&args.paths, config_loader::LoadOptions::default());
     let errors: Vec<&Diagnostic> = loaded
         .diagnostics
         .iter()

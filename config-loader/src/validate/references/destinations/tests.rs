@@ -31,7 +31,14 @@ fn found_for(fleet: Fleet, documents: &[String]) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.yaml");
     std::fs::write(&path, documents.join("---\n")).unwrap();
-    let found = crate::load_files_for(fleet, &[path], crate::ReadOptions::default()).diagnostics;
+    let found = crate::load_files(
+        &[path],
+        crate::LoadOptions {
+            fleet,
+            ..crate::LoadOptions::default()
+        },
+    )
+    .diagnostics;
     let mut errors = found.iter().filter(|one| one.severity == Severity::Error);
     assert!(errors.next().is_none(), "{found:?}");
     let crossing = found

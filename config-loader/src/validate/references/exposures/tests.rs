@@ -21,7 +21,13 @@ fn found(own: Option<&str>, fields: &str) -> Vec<String> {
         own: own.and_then(ClusterKey::parse),
         ..Fleet::default()
     };
-    let loaded = crate::load_files_for(fleet, &[path], ReadOptions::default());
+    let loaded = crate::load_files(
+        &[path],
+        crate::LoadOptions {
+            fleet,
+            ..crate::LoadOptions::default()
+        },
+    );
     let said = loaded.diagnostics.iter().map(|one| {
         let help = one.help.as_deref().unwrap_or_default();
         format!("{} {}: {} ({help})", one.code, one.field, one.message)

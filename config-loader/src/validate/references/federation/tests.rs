@@ -38,7 +38,14 @@ fn found_for(fleet: Fleet, text: &str) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.yaml");
     std::fs::write(&path, format!("{WORLD}{text}")).unwrap();
-    let found = crate::load_files_for(fleet, &[path], crate::ReadOptions::default()).diagnostics;
+    let found = crate::load_files(
+        &[path],
+        crate::LoadOptions {
+            fleet,
+            ..crate::LoadOptions::default()
+        },
+    )
+    .diagnostics;
     assert!(
         found.iter().all(|one| one.severity != Severity::Error),
         "{found:?}"

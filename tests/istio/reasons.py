@@ -46,8 +46,8 @@ def redirected(name, a, b, pair):
 
 
 def beyond_ascii(name, a, b, pair):
-    refused = a in ("400", "400 Bad Request") or b == "StreamReset 1"
-    return name == "status" and refused and not pair.request.target.isascii()
+    refused = pair.istio["status"].startswith("400") or pair.strait["status"] == "StreamReset 1"
+    return refused and not pair.request.target.isascii()
 
 
 def fragment(name, a, b, pair):

@@ -26,6 +26,7 @@ pub mod peers;
 pub mod policies;
 
 mod provenance;
+mod route_source;
 mod rules;
 mod service;
 mod services;

@@ -174,7 +174,7 @@ pub(in crate::compile) struct Clusters<'a> {
     member: Arc<str>,
     mesh_retries: Arc<RetryPolicy>,
     service_retries: Arc<RetryPolicy>,
-    /// Whether a VirtualService of the listener that is being compiled routes every host.
+    /// Whether a route source of the listener that is being compiled has the host `*`.
     routes_every_host: bool,
     /// Built so far.
     built: BuiltClusters,
@@ -238,7 +238,7 @@ impl<'a> Clusters<'a> {
         &self.mesh_retries
     }
 
-    /// Retries of a service that no VirtualService routes: as in Istio, they avoid tried endpoints even with a consistent
+    /// Retries of a service that no route source has: as in Istio, they avoid tried endpoints even with a consistent
     /// hash.
     pub(in crate::compile) fn service_retries(&self) -> &Arc<RetryPolicy> {
         &self.service_retries
@@ -274,12 +274,12 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Notes for which listener routes are compiled from here on: one where a VirtualService has the host `*`, or not.
+    /// Notes for which listener routes are compiled from here on: one where a route source has the host `*`, or not.
     pub(in crate::compile) fn enter_listener(&mut self, routes_every_host: bool) {
         self.routes_every_host = routes_every_host;
     }
 
-    /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a VirtualService for
+    /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a route source for
     /// every host, which says where the requests of this one go, too.
     pub(in crate::compile) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
         let service = self.services.find_shape(self.view, host);
@@ -379,7 +379,7 @@ impl<'a> Clusters<'a> {
         Some(Arc::clone(before))
     }
 
-    /// The VirtualServices whose virtual hosts a change touches.
+    /// Returns the route sources whose virtual hosts a change touches.
     pub(in crate::compile) fn touched_routes(&self) -> &'a TouchedRoutes {
         self.routes
     }

@@ -1,4 +1,4 @@
-//! Match blocks of VirtualServices to the conditions that requests are matched with.
+//! Match blocks of rules to the conditions that requests are matched with.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server, VirtualService};
+use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server};
 
 use crate::compile::Inputs;
 use crate::compile::applies::selects;
@@ -23,6 +23,7 @@ use crate::compile::listeners::chains::ChainCompiler;
 use crate::compile::listeners::hosts::HostCompiler;
 use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
+use crate::compile::route_source::RouteSource;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::{Identity, Mode};
 use crate::provenance::Provenance;
@@ -69,16 +70,13 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Whether one of these VirtualServices is bound to a server here that lets some host of it in.
-    fn have_any(
-        &self,
-        virtual_services: &[&Arc<Object<VirtualService>>],
-        identity: &Identity,
-    ) -> bool {
-        self.used.iter().any(|bound| {
-            let mut services = virtual_services.iter();
-            services.any(|object| bound.has(object, identity))
-        })
+    /// Whether one of these route sources is attached to a server here that lets some host of it in.
+    fn have_any(&self, sources: &[RouteSource], identity: &Identity) -> bool {
+        let has_any = |bound: &Bound<'_>| {
+            let mut sources = sources.iter();
+            sources.any(|source| bound.has(source, identity))
+        };
+        self.used.iter().any(has_any)
     }
 
     /// Why a server cannot stand beside the older ones, if it cannot. Plain HTTP is merged; TLS servers are told apart
@@ -132,13 +130,11 @@ fn of_gateway(
     previous: &Snapshot,
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
     let (resources, identity) = (inputs.resources, inputs.identity);
-    let virtual_services = routes.all();
     let by_address = servers_by_address(resources, identity);
     let exports = exported(inputs, &by_address, clusters, previous);
     let mut listeners = BTreeMap::new();
-    let for_all: Vec<_> = routes.of_host("*").iter().collect();
     for (key, servers) in by_address {
-        clusters.enter_listener(servers.have_any(&for_all, identity));
+        clusters.enter_listener(servers.have_any(routes.of_host("*"), identity));
         let compiler = ListenerCompiler {
             resources,
             identity,
@@ -146,7 +142,6 @@ fn of_gateway(
             key: &key,
             before: previous.listeners.get(&key),
             routes,
-            virtual_services: &virtual_services,
             exports: exports.as_ref(),
         };
         if let Some(listener) = compiler.listener(&servers, clusters) {
@@ -238,7 +233,6 @@ struct ListenerCompiler<'a> {
     key: &'a ListenerKey,
     before: Option<&'a Arc<Listener>>,
     routes: &'a VisibleRoutes,
-    virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     exports: Option<&'a Arc<VirtualHost>>,
 }
 
@@ -301,13 +295,13 @@ impl ListenerCompiler<'_> {
                         servers.any(|bound| bound.serves_exports(self.identity))
                     }),
                 };
-                Service::Http(compiler.compile(used, self.virtual_services, clusters))
+                Service::Http(compiler.compile(used, clusters))
             }
             Transport::Opaque => {
                 let compiler = OpaqueCompiler {
                     identity: self.identity,
                     key: self.key,
-                    virtual_services: self.virtual_services,
+                    sources: self.routes.all(),
                     before: match before {
                         Some(Service::Opaque(before)) => Some(before),
                         _ => None,
@@ -322,7 +316,6 @@ impl ListenerCompiler<'_> {
                     certificates: self.certificates,
                     key: self.key,
                     visible: self.routes,
-                    virtual_services: self.virtual_services,
                     exports: self.exports,
                     before: match before {
                         Some(Service::Tls(before)) => Some(before),

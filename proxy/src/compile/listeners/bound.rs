@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use config_loader::catalog::hostname;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{Gateway, GatewayRef, Protocol, Server, VirtualService};
+use config_loader::resource::istio::{Gateway, GatewayRef, Protocol, Server};
 
 use crate::compile::provenance::provenance_of;
+use crate::compile::route_source::RouteSource;
 use crate::identity::{ExportListener, Identity};
 use crate::provenance::Provenance;
 
@@ -29,15 +30,10 @@ impl Bound<'_> {
         serves_exports(self.server, identity)
     }
 
-    /// Whether a VirtualService is bound to it, and it lets some host of that in.
-    pub(in crate::compile) fn has(
-        &self,
-        object: &Object<VirtualService>,
-        identity: &Identity,
-    ) -> bool {
-        let mut gateways = object.spec.gateways.iter();
-        gateways.any(|gateway| gateway.value == self.reference)
-            && !served_hosts(object, self.server, identity).is_empty()
+    /// Whether a route source is attached to the server, which lets some host of it in.
+    pub(in crate::compile) fn has(&self, source: &RouteSource, identity: &Identity) -> bool {
+        source.is_attached_to(&self.reference)
+            && !served_hosts(source, self.server, identity).is_empty()
     }
 
     pub(in crate::compile) fn provenance(&self) -> Provenance {
@@ -56,19 +52,18 @@ pub(in crate::compile) fn serves_exports(server: &Server, identity: &Identity) -
         && (wanted.is_empty() || wanted.iter().any(is_wanted))
 }
 
-/// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
+/// Returns the hosts of a route source that a server takes: of each pair the more specific name, if one covers the other.
 pub(in crate::compile) fn served_hosts(
-    object: &Object<VirtualService>,
+    source: &RouteSource,
     server: &Server,
     identity: &Identity,
 ) -> Vec<Arc<str>> {
     let mut served: Vec<Arc<str>> = Vec::new();
-    for host in &object.spec.hosts {
-        let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
+    for host in source.hosts(&identity.domain) {
         for of_server in server
             .hosts
             .iter()
-            .filter(|of_server| of_server.namespace.includes(&object.id.namespace))
+            .filter(|of_server| of_server.namespace.includes(&source.id().namespace))
         {
             let of_server = of_server.host.to_ascii_lowercase();
             if let Some(name) = hostname::intersection(&host, &of_server)

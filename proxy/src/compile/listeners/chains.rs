@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::resource::Object;
-use config_loader::resource::istio::{Protocol, ServerTlsMode, VirtualService};
+use config_loader::resource::istio::{Protocol, ServerTlsMode};
 
 use crate::compile::certificates;
 use crate::compile::certificates::Scope;
@@ -28,7 +27,6 @@ pub(in crate::compile) struct ChainCompiler<'a> {
     pub certificates: &'a Store,
     pub key: &'a ListenerKey,
     pub visible: &'a VisibleRoutes,
-    pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     /// What is served to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
     /// What the listener was compiled to before.
@@ -103,7 +101,7 @@ impl ChainCompiler<'_> {
         let opaque = OpaqueCompiler {
             identity: self.identity,
             key: self.key,
-            virtual_services: self.virtual_services,
+            sources: self.visible.all(),
             before: before.and_then(opaque_routes),
         };
         match server
@@ -131,7 +129,7 @@ impl ChainCompiler<'_> {
                         exports: self.exports.filter(|_| bound.serves_exports(self.identity)),
                     };
                     let only = std::slice::from_ref(bound);
-                    Then::Http(hosts.compile(only, self.virtual_services, clusters))
+                    Then::Http(hosts.compile(only, clusters))
                 } else {
                     Then::Opaque(opaque.compile(Rules::Tcp, bound, clusters))
                 };

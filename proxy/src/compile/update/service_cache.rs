@@ -44,7 +44,7 @@ pub(in crate::compile) struct Start {
 }
 
 impl ServiceCache {
-    /// The services and VirtualServices of these resources, and what differs. Afterwards nothing is remembered, until [`ServiceCache::keep`].
+    /// The services and route sources of these resources, and what differs. Afterwards nothing is remembered, until [`ServiceCache::keep`].
     pub(in crate::compile) fn start(&mut self, inputs: &Inputs<'_>, tape: &Tape) -> Start {
         let (resources, identity) = (inputs.resources, inputs.identity);
         let kept = self.0.take().filter(|kept| kept.identity == *identity);

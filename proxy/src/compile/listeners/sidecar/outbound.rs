@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use config_loader::catalog::hostname;
-use config_loader::resource::Object;
-use config_loader::resource::istio::{Bind, CaptureMode, EgressListener, VirtualService};
+use config_loader::resource::istio::{Bind, CaptureMode, EgressListener};
 use ipnet::IpNet;
 
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::chains::{http_hosts, opaque_routes};
 use crate::compile::listeners::opaque::{Compiled, assemble};
+use crate::compile::route_source::RouteSource;
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::update::visible_routes::VisibleRoutes;
@@ -78,7 +77,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
     }
 }
 
-/// VirtualServices that count for an entry of `egress`, by the kind of their rules.
+/// Route sources that count for an entry of `egress`, by the kind of their rules.
 #[derive(Default)]
 struct Rules<'a> {
     http: ByHost<'a>,
@@ -99,23 +98,15 @@ impl<'a> Rules<'a> {
             Some(None) => false,
             Some(Some(entry)) => entry.overlaps(namespace, host, own),
         };
-        let counts = |object: &&Arc<Object<VirtualService>>| {
-            let (namespace, spec) = (&object.id.namespace, &object.spec);
-            let is_of_mesh = spec.gateways.iter().any(|one| one.value == MESH);
-            let mut hosts = spec.hosts.iter();
-            is_of_mesh
-                && hosts.any(|host| {
-                    reaches(
-                        namespace,
-                        &hostname::complete(&host.value, namespace, domain),
-                    )
-                })
+        let counts = |source: &&RouteSource| {
+            let mut hosts = source.hosts(domain);
+            source.is_attached_to(&MESH) && hosts.any(|host| reaches(&source.id().namespace, &host))
         };
-        let counting: Vec<_> = routes.all().into_iter().filter(counts).collect();
+        let counting: Vec<_> = routes.all().iter().filter(counts).collect();
         Self {
-            http: by_host(&counting, domain, |spec| !spec.http.is_empty()),
-            tcp: by_host(&counting, domain, |spec| !spec.tcp.is_empty()),
-            tls: by_host(&counting, domain, |spec| !spec.tls.is_empty()),
+            http: by_host(&counting, domain, |source| !source.http().is_empty()),
+            tcp: by_host(&counting, domain, |source| !source.tcp().is_empty()),
+            tls: by_host(&counting, domain, |source| !source.tls().is_empty()),
         }
     }
 }
@@ -261,7 +252,7 @@ fn add(
             inputs: made.inputs,
             key: &key,
             before: before.and_then(http_of),
-            virtual_services: &rules.http,
+            sources: &rules.http,
             visible: routes,
             unknown,
         };

@@ -2,7 +2,7 @@
 //! attached to the destination.
 //!
 //! A requirement only says that some policy's shift names subsets of the destination; the policy may be attached to
-//! another one. So the shift counts only if no VirtualService routes the host (one for every host keeps it from the
+//! another one. So the shift counts only if no route source has the host (one for every host keeps it from the
 //! listeners that it is bound to; see `Clusters::shifts`), and the policy is among the policies
 //! applied to the destination, which then says for which requests and sources, or every part of the shift is the same
 //! service.

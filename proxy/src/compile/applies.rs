@@ -1,4 +1,4 @@
-//! Which resources apply to this proxy at all: by their selectors, and by the namespaces that they are exported to.
+//! Resources that apply to this proxy: by their selectors, and by the namespaces that they are exported to.
 
 use config_loader::catalog::Workload;
 use config_loader::resource::Object;
@@ -24,7 +24,7 @@ pub(in crate::compile) fn is_visible(source: &RouteSource, identity: &Identity) 
     !source.is_delegate() && source.export_to().includes(&identity.namespace)
 }
 
-/// The workload beside a sidecar of this identity.
+/// Returns the workload beside a sidecar of this identity.
 pub(in crate::compile) fn workload(identity: &Identity) -> Workload<'_> {
     Workload {
         namespace: &identity.namespace,

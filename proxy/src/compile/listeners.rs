@@ -1,4 +1,4 @@
-//! Listeners: Gateway servers by address, and which of them stand beside each other on one.
+//! Listeners: Gateway servers by address, and the conflicts between servers that share one.
 
 pub(in crate::compile) mod bound;
 mod chains;
@@ -33,7 +33,7 @@ use crate::snapshot::{
 };
 use crate::tls::Store;
 
-/// What the connections of a server are before anything of them is decided.
+/// Protocol of a server, as far as it decides which servers can share an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Http,
@@ -79,8 +79,9 @@ impl<'a> Servers<'a> {
         self.used.iter().any(has_any)
     }
 
-    /// Why a server cannot stand beside the older ones, if it cannot. Plain HTTP is merged; TLS servers are told apart
-    /// by their names, so that none of them may have a name of another; nothing else shares an address.
+    /// Returns the reason that a server cannot share the address with the older ones; `None` if it can. Plain HTTP is
+    /// merged; TLS servers are told apart by their names, so that none of them may have a name of another; nothing else
+    /// shares an address.
     fn objection(&self, server: &Server) -> Option<String> {
         let protocol = server.protocol;
         let Some(transport) = Transport::of(protocol) else {
@@ -151,7 +152,7 @@ fn of_gateway(
     listeners
 }
 
-/// What is served to other clusters, if some server does so.
+/// Returns the virtual host of exported routes; `None` if no server has them.
 fn exported(
     inputs: &Inputs<'_>,
     by_address: &BTreeMap<ListenerKey, Servers<'_>>,
@@ -169,8 +170,8 @@ fn exported(
     exports::compile(resources, identity, clusters, before)
 }
 
-/// Whether nothing is served to other clusters for what `--export-listener` says: there is something to serve, and no server of
-/// a Gateway that speaks HTTP has such a port.
+/// Whether nothing is served to other clusters for what `--export-listener` says: there is something to serve, and no
+/// server of a Gateway that speaks HTTP has such a port.
 pub fn lacks_export_listener(resources: &ResourceSet, identity: &Identity) -> bool {
     if identity.export_listeners.is_empty() || resources.service_exports.is_empty() {
         return false;
@@ -183,7 +184,7 @@ pub fn lacks_export_listener(resources: &ResourceSet, identity: &Identity) -> bo
     !servers.any(|server| bound::serves_exports(server, identity))
 }
 
-/// Servers of the Gateways that select this proxy, by address, oldest Gateway first.
+/// Returns the servers of the Gateways that select this proxy, by address, oldest Gateway first.
 pub(in crate::compile) fn servers_by_address<'a>(
     resources: &'a ResourceSet,
     identity: &Identity,
@@ -214,7 +215,7 @@ pub(in crate::compile) fn servers_by_address<'a>(
     by_address
 }
 
-/// What servers speak, each protocol once, in the order of the servers.
+/// Returns the protocols of servers, each once, in the order of the servers.
 fn protocols(servers: &[Bound<'_>]) -> Vec<&'static str> {
     let mut protocols = Vec::new();
     for name in servers.iter().map(|bound| bound.server.protocol.as_str()) {
@@ -237,7 +238,8 @@ struct ListenerCompiler<'a> {
 }
 
 impl ListenerCompiler<'_> {
-    /// The listener; the one of the snapshot before if nothing of it has changed. `None` if no server can be used.
+    /// Returns the listener; the one of the snapshot before if nothing of it has changed. `None` if no server can be
+    /// used.
     fn listener(
         &self,
         servers: &Servers<'_>,

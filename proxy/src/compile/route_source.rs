@@ -1,11 +1,11 @@
 //! Route sources: resources that route requests and connections, in the form that the rest of `compile` knows.
 //!
-//! VirtualService is the only kind. Routing needs of a source its hosts, the gateways that it is attached to, its visibility and its
-//! rules. References to other sources are resolved in the catalog.
+//! VirtualService is the only kind. Routing needs of a source its hosts, the gateways that it is attached to, its
+//! visibility and its rules. References to other sources are resolved in the catalog.
 //!
-//! The order of rules is the source's. It is an order of match blocks, since each becomes a route of its own
-//! (`rules::blocks`): a VirtualService has the order in which it is written. `HostCompiler` sorts the routes of all sources of a
-//! host by their conditions; there a kind whose order is by specificity over all sources has its sort key.
+//! Rules are in the order of their source, a match block at a time (`rules::blocks`), because each block becomes a route
+//! of its own. A VirtualService keeps the order in which it is written. An order over all sources of a host, such as
+//! that of the Gateway API by specificity, is a sort key of compiled routes in `HostCompiler::routes`.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -21,7 +21,7 @@ use config_loader::{Kind, Name, ObjectRef, ResourceSet};
 use crate::compile::provenance::provenance_of;
 use crate::provenance::Provenance;
 
-/// Resource that routes requests and connections. Clones share the resource; only they are equal.
+/// Resource that routes requests and connections. A clone shares the resource; two are equal if they share one.
 #[derive(Clone, Debug)]
 pub(in crate::compile) enum RouteSource {
     VirtualService(Arc<Object<VirtualService>>),

@@ -34,7 +34,7 @@ use crate::provenance::Provenance;
 use crate::route::{Conditions, Rule, UriMatch};
 use crate::snapshot::{Destination, Route};
 
-/// A rule of the route table with what it does.
+/// Rule of the route table with its route.
 pub(in crate::compile) type Compiled = (Rule, Route);
 
 /// Compiles rules in order into `compiled`. A match block that every request fulfils ends the list: nothing after it is
@@ -95,7 +95,7 @@ pub(in crate::compile) fn keeps_any(
     own.clone().any(|rule| delegates(rule)) && lent().any(|sourced| admits(&sourced.rule))
 }
 
-/// The match blocks and rules that [`compile`] gives no route here, each with the field that is the reason.
+/// Returns the match blocks and rules that [`compile`] gives no route here, each with the reason.
 pub(in crate::compile) fn left_out(
     rules: &[Sourced<'_>],
     scope: &RuleScope<'_>,
@@ -128,7 +128,7 @@ pub(in crate::compile) fn left_out(
     out
 }
 
-/// Why a match block has no route here.
+/// Reason that a match block has no route here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum LeftOut {
     /// A rule before it takes every request.
@@ -139,7 +139,8 @@ pub(in crate::compile) enum LeftOut {
     Elsewhere(&'static str),
 }
 
-/// The routes of a rule with one of its match blocks: one, and others before it for requests that policies shift.
+/// Returns the routes of a rule with one of its match blocks: one, and others before it for requests that policies
+/// shift.
 fn compile_one(
     sourced: &Sourced<'_>,
     block: Option<&HttpMatch>,
@@ -244,7 +245,7 @@ fn route(
     })
 }
 
-/// Who gets copies of a rule's requests.
+/// Returns the destinations of copies of a rule's requests.
 fn mirrors(
     sourced: &Sourced<'_>,
     scope: &RuleScope<'_>,

@@ -1,4 +1,4 @@
-//! What compile left out, and why: for explanations. Never asked by a request.
+//! Resources that compile left out, with the reasons: for explanations. No request uses it.
 //!
 //! Goes back to the resources with the functions that compile itself uses, so that a snapshot need not carry reasons.
 
@@ -41,9 +41,9 @@ pub struct Survey<'a> {
 /// A resource or a part of one that does nothing for a request, with the reason in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedObject {
-    /// Where it was written.
+    /// Location of the resource or of its part.
     pub provenance: Provenance,
-    /// Why it does nothing here.
+    /// Reason that it does nothing here.
     pub reason: String,
 }
 
@@ -358,7 +358,7 @@ impl<'a> Survey<'a> {
         format!("{host} has no subset {subset}; its subsets: {known}{near}")
     }
 
-    /// That a host of several clusters is there, but not for this proxy, if so.
+    /// Returns the reason that a host of several clusters is not there for this proxy; `None` if there is no such host.
     fn excluded(&self, services: &Services, host: &str) -> Option<String> {
         let mut labels = host.strip_suffix(hostname::CLUSTER_SET)?.rsplit('.');
         let (namespace, name) = (labels.next()?, labels.next()?);

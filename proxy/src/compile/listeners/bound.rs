@@ -1,4 +1,4 @@
-//! A server of a Gateway that this proxy opens, and what it serves.
+//! Server of a Gateway that this proxy opens, and the hosts that it serves.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::compile::route_source::RouteSource;
 use crate::identity::{ExportListener, Identity};
 use crate::provenance::Provenance;
 
-/// A server of a Gateway that selects this proxy.
+/// Server of a Gateway that selects this proxy.
 pub(in crate::compile) struct Bound<'a> {
     pub gateway: &'a Arc<Object<Gateway>>,
     pub server: &'a Server,
@@ -25,7 +25,7 @@ impl Bound<'_> {
         format!("{}/{}/{port}", gateway.namespace, gateway.name)
     }
 
-    /// Whether other clusters are served what is exported here.
+    /// Whether the server has the routes that are exported to other clusters.
     pub(in crate::compile) fn serves_exports(&self, identity: &Identity) -> bool {
         serves_exports(self.server, identity)
     }
@@ -41,7 +41,8 @@ impl Bound<'_> {
     }
 }
 
-/// Whether a server serves other clusters what is exported: every one that carries requests, unless the proxy was told which.
+/// Whether a server has the routes that are exported to other clusters: every server for requests, or those of
+/// `--export-listener`.
 pub(in crate::compile) fn serves_exports(server: &Server, identity: &Identity) -> bool {
     let wanted = &identity.export_listeners;
     let is_wanted = |one: &ExportListener| match one {
@@ -52,7 +53,8 @@ pub(in crate::compile) fn serves_exports(server: &Server, identity: &Identity) -
         && (wanted.is_empty() || wanted.iter().any(is_wanted))
 }
 
-/// Returns the hosts of a route source that a server takes: of each pair the more specific name, if one covers the other.
+/// Returns the hosts of a route source that a server takes: of each pair the more specific name, if one covers the
+/// other.
 pub(in crate::compile) fn served_hosts(
     source: &RouteSource,
     server: &Server,

@@ -27,14 +27,14 @@ pub(in crate::compile) struct ChainCompiler<'a> {
     pub certificates: &'a Store,
     pub key: &'a ListenerKey,
     pub visible: &'a VisibleRoutes,
-    /// What is served to other clusters.
+    /// Virtual host of the routes that are exported to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
-    /// What the listener was compiled to before.
+    /// Servers in the snapshot before.
     pub before: Option<&'a Arc<Chains>>,
 }
 
 impl ChainCompiler<'_> {
-    /// All servers; those of the snapshot before if nothing of them has changed.
+    /// Returns all servers; those of the snapshot before if nothing of them has changed.
     pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
@@ -59,7 +59,8 @@ impl ChainCompiler<'_> {
         Arc::new(Chains::new(chains).with_nowhere(nowhere))
     }
 
-    /// The routes for mesh clients whose SNI no server has, if a server routes by cluster names (AUTO_PASSTHROUGH).
+    /// Returns the routes for mesh clients whose SNI no server has, if a server routes by cluster names
+    /// (AUTO_PASSTHROUGH).
     fn nowhere(&self, chains: &[Chain], clusters: &Clusters<'_>) -> Option<Arc<OpaqueRoutes>> {
         let mut handling = chains.iter().map(|chain| &chain.handling);
         if !handling.any(|one| matches!(one, Handling::AutoPassthrough(_))) {
@@ -141,14 +142,14 @@ impl ChainCompiler<'_> {
         }
     }
 
-    /// Requirements of a server for client certificates.
+    /// Returns the requirements of a server for client certificates.
     fn clients(&self, bound: &Bound<'_>) -> Option<Arc<Clients>> {
         let scope = Scope::Proxy(self.identity);
         let settings = certificates::settings(bound.server, scope)?;
         settings.clients.map(Arc::from)
     }
 
-    /// What a server handshakes with.
+    /// Returns the TLS configuration of a server; `None` without usable certificates.
     fn server_tls(&self, bound: &Bound<'_>) -> Option<Arc<ServerTls>> {
         let scope = Scope::Proxy(self.identity);
         let settings = certificates::settings(bound.server, scope)?;

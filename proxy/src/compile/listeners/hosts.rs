@@ -33,20 +33,21 @@ pub(in crate::compile) struct Attached<'a> {
     pub gateways: Vec<&'a GatewayRef>,
 }
 
-/// What a virtual host is made from.
+/// Route sources and settings of servers that make up a virtual host.
 #[derive(Default)]
 pub(in crate::compile) struct HostParts<'a> {
     pub attached: Vec<Attached<'a>>,
-    /// The server that redirects every request of this host to https.
+    /// Server that redirects every request of this host to https.
     pub redirect: Option<Provenance>,
-    /// Whether such a server has the host itself.
+    /// Whether a server with `httpsRedirect` has the host itself.
     pub is_of_server: bool,
-    /// Whether a server that speaks gRPC-Web has it.
+    /// Whether a gRPC-Web server has the host.
     pub is_grpc_web: bool,
 }
 
-/// Returns every host of a listener with its route sources: those of the first server come first, and those of one server
-/// are in the order of `sources`. Rules for a service's own host apply to its `aliases` too, unless a source names the alias.
+/// Returns every host of a listener with its route sources: those of the first server come first, and those of one
+/// server are in the order of `sources`. Rules for a service's own host apply to its `aliases` too, unless a source
+/// names the alias.
 pub(in crate::compile) fn hosts<'a>(
     servers: &'a [Bound<'_>],
     sources: impl Iterator<Item = &'a RouteSource> + Clone,
@@ -91,7 +92,7 @@ pub(in crate::compile) fn hosts<'a>(
     hosts
 }
 
-/// Those of the virtual hosts, by their numbers, whose name is the address of a service, or a block of addresses.
+/// Returns the numbers of the virtual hosts whose name is the address of a service, or a block of addresses.
 pub(in crate::compile) fn addresses(
     virtual_hosts: &[Arc<VirtualHost>],
     clusters: &Clusters<'_>,
@@ -153,14 +154,14 @@ pub(in crate::compile) struct HostCompiler<'a> {
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
     pub visible: &'a VisibleRoutes,
-    /// What these servers were compiled to before.
+    /// Virtual hosts of these servers in the snapshot before.
     pub before: Option<&'a Arc<HttpHosts>>,
-    /// What is served to other clusters.
+    /// Virtual host of the routes that are exported to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
 }
 
 impl HostCompiler<'_> {
-    /// All virtual hosts; those of the snapshot before if nothing of them has changed.
+    /// Returns all virtual hosts; those of the snapshot before if nothing of them has changed.
     pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
@@ -195,7 +196,8 @@ impl HostCompiler<'_> {
         Arc::new(HttpHosts::new(virtual_hosts, addresses, exports))
     }
 
-    /// The virtual hosts of the snapshot before, with those compiled again that the change touches; none if that takes more.
+    /// Returns the virtual hosts of the snapshot before, with those compiled again that the change touches; `None` if
+    /// all have to be looked at.
     fn patch(&self, servers: &[Bound<'_>], clusters: &mut Clusters<'_>) -> Option<Arc<HttpHosts>> {
         let before = self.before?;
         let touched = clusters.touched_routes().sources()?;
@@ -236,8 +238,8 @@ impl HostCompiler<'_> {
         Some(Arc::new(before.with_routes(virtual_hosts)))
     }
 
-    /// Returns the parts of the virtual hosts of these sources; `None` if one of them is served by other names, too, which
-    /// depends on all the others.
+    /// Returns the parts of the virtual hosts of these sources; `None` if one of them is served by other names, too,
+    /// which depends on all the others.
     fn touched_hosts<'a>(
         &'a self,
         touched: &'a [RouteSource],
@@ -264,7 +266,7 @@ impl HostCompiler<'_> {
         Some(parts)
     }
 
-    /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.
+    /// Returns one virtual host; the one of the snapshot before if nothing that it is made of has changed.
     pub(in crate::compile) fn virtual_host(
         &self,
         name: Arc<str>,
@@ -304,8 +306,8 @@ impl HostCompiler<'_> {
         }
     }
 
-    /// Returns the routes of all sources on a host: source by source, in the order of each; routes that match every request go
-    /// last. An order over all sources would be another sort key here.
+    /// Returns the routes of all sources on a host: source by source, in the order of each; routes that match every
+    /// request go last. An order over all sources by specificity would be another sort key here.
     fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
         let mut routes = Vec::new();
         for attached in &parts.attached {
@@ -320,9 +322,9 @@ impl HostCompiler<'_> {
         routes
     }
 
-    /// Hash over everything that the routes of a host follow from: the route sources and their delegates, where they
-    /// stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part of it:
-    /// routes know them by number.
+    /// Returns the hash of everything that the routes of a host follow from: the route sources and their delegates,
+    /// where they stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part
+    /// of it: routes know them by number.
     fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (name, self.key, &parts.redirect, parts.is_grpc_web).hash(&mut hasher);
@@ -359,7 +361,7 @@ impl HostCompiler<'_> {
     }
 }
 
-/// A virtual host as it was, with the clusters that it leads to.
+/// Keeps an unchanged virtual host, and the clusters that it leads to.
 pub(in crate::compile) fn keep(
     host: &Arc<VirtualHost>,
     clusters: &mut Clusters<'_>,
@@ -368,15 +370,15 @@ pub(in crate::compile) fn keep(
     Arc::clone(host)
 }
 
-/// Takes the clusters that a virtual host leads to, which is as it was.
+/// Keeps the clusters that an unchanged virtual host leads to.
 fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
     for destination in host.routes.iter().flat_map(Route::destinations) {
         clusters.need_again(destination);
     }
 }
 
-/// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of this
-/// one tells it, too.
+/// Returns the rule of `httpsRedirect`, which comes before all others: it matches requests that did not come by https,
+/// to this proxy or to a trusted one in front of it.
 fn https_redirect(provenance: &Provenance) -> Compiled {
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();

@@ -25,7 +25,7 @@ use crate::provenance::Provenance;
 use crate::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
 use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoute, OpaqueRoutes};
 
-/// Which rules a server uses.
+/// Rules that a server uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum Rules {
     /// The name of a cluster in the SNI.
@@ -42,14 +42,14 @@ pub(in crate::compile) struct OpaqueCompiler<'a> {
     pub key: &'a ListenerKey,
     /// Visible route sources, in the order of their precedence.
     pub sources: &'a [RouteSource],
-    /// What the server was compiled to before.
+    /// Routes of the server in the snapshot before.
     pub before: Option<&'a Arc<OpaqueRoutes>>,
 }
 
-/// A rule with where it leads.
+/// Rule with its route.
 pub(in crate::compile) type Compiled = (OpaqueRule, OpaqueRoute);
 
-/// The rules as a table; that of the snapshot before if they are the same.
+/// Returns the rules as a table; that of the snapshot before if they are the same.
 pub(in crate::compile) fn assemble(
     compiled: Vec<Compiled>,
     federated: Option<Federated>,
@@ -72,7 +72,7 @@ pub(in crate::compile) fn assemble(
 }
 
 impl OpaqueCompiler<'_> {
-    /// The routes of a server; those of the snapshot before if nothing of them has changed.
+    /// Returns the routes of a server; those of the snapshot before if nothing of them has changed.
     pub(in crate::compile) fn compile(
         &self,
         rules: Rules,
@@ -107,9 +107,9 @@ impl OpaqueCompiler<'_> {
         sources.filter(|source| bound.has(source, self.identity))
     }
 
-    /// Adds the first rule of the first route source whose port and gateways fit, after those before it that take clients
-    /// of one subnet. Nothing else of a match block counts where there is no proxy next to the client. Before them all come
-    /// the rules of sources whose hosts have addresses, for connections to these.
+    /// Adds the first rule of the first route source whose port and gateways fit, after those before it that take
+    /// clients of one subnet. Nothing else of a match block counts where there is no proxy next to the client. Before
+    /// them all come the rules of sources whose hosts have addresses, for connections to these.
     fn tcp(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
         let mut addressed: Vec<(IpNet, &RouteSource)> = Vec::new();
         for source in self.attached(bound).filter(|one| !one.tcp().is_empty()) {
@@ -136,8 +136,8 @@ impl OpaqueCompiler<'_> {
         nets.collect()
     }
 
-    /// Adds the rules of a route source that fit, up to one that takes all; whether there is one. With a subnet, those for
-    /// connections to it.
+    /// Adds the rules of a route source that fit, up to one that takes all; whether there is one. With a subnet, those
+    /// for connections to it.
     fn tcp_of(
         &self,
         source: &RouteSource,
@@ -170,7 +170,8 @@ impl OpaqueCompiler<'_> {
         false
     }
 
-    /// Lines of the blocks by which a `tcp` rule takes connections of a server, and the subnet that their clients are in.
+    /// Returns the lines of the blocks by which a `tcp` rule takes connections of a server, and the subnet that their
+    /// clients are in.
     fn admitting(&self, rule: &TcpRule, gateway: &GatewayRef) -> Vec<(Line, Option<IpNet>)> {
         if rule.matches.is_empty() {
             return vec![(rule.line, None)];

@@ -1,4 +1,4 @@
-//! Where a rule sends requests: its weighted destinations, and the policy of destinations that a traffic shift replaces.
+//! Destinations of a rule, with their weights. A traffic shift replaces a destination by its parts.
 
 use std::borrow::Cow;
 use std::sync::Arc;

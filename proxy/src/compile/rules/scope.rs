@@ -1,4 +1,4 @@
-//! What rules are compiled from, and for.
+//! Input of compiling rules: rules with their sources, and the listener and proxy that they are compiled for.
 
 use config_loader::resource::Line;
 use config_loader::resource::istio::{GatewayRef, HttpMatch, HttpRule};
@@ -10,7 +10,7 @@ use crate::provenance::Provenance;
 /// Listener and proxy that rules are compiled for.
 pub(in crate::compile) struct RuleScope<'a> {
     pub identity: &'a Identity,
-    /// The gateways whose servers the routes are for.
+    /// Gateways whose servers the routes are for.
     pub gateways: &'a [&'a GatewayRef],
     /// Port of the listener.
     pub port: u16,
@@ -22,8 +22,8 @@ impl RuleScope<'_> {
         self.objection(block).is_none()
     }
 
-    /// The first field of a block that needs no request and does not hold here. A block that names gateways asks for
-    /// nothing else but the port.
+    /// Returns the first field of a block that needs no request and does not hold here. A block that names gateways
+    /// asks for nothing else but the port.
     pub(in crate::compile) fn objection(&self, block: &HttpMatch) -> Option<&'static str> {
         if block.port.is_some_and(|port| port != self.port) {
             return Some("port");

@@ -1,8 +1,8 @@
 //! Route sources whose virtual hosts a change touches: an update costs what changed, not what there is.
 //!
-//! A source that keeps its hosts and gateways touches the virtual hosts that it is attached to, and a service that comes,
-//! goes or gets other ports the sources that send requests there. After any other change all virtual hosts are looked at;
-//! those with the same inputs are kept nevertheless.
+//! A source that keeps its hosts and gateways touches the virtual hosts that it is attached to, and a service that
+//! comes, goes or gets other ports the sources that send requests there. After any other change all virtual hosts are
+//! looked at; those with the same inputs are kept nevertheless.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::compile::services::Services;
 use crate::compile::services::reads::{SHAPE, VIPS};
 use crate::identity::Identity;
 
-/// Visible route sources whose virtual hosts are compiled again, in the order of their precedence; `None` if any virtual host may
-/// have come, gone or changed.
+/// Visible route sources whose virtual hosts are compiled again, in the order of their precedence; `None` if any
+/// virtual host may have come, gone or changed.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct TouchedRoutes(Option<Vec<RouteSource>>);
 
@@ -58,8 +58,8 @@ impl TouchedRoutes {
     }
 }
 
-/// Returns the sources that changed, with the roots that delegate to them; `None` if one came, went, or is for other hosts,
-/// gateways or namespaces than before.
+/// Returns the sources that changed, with the roots that delegate to them; `None` if one came, went, or is for other
+/// hosts, gateways or namespaces than before.
 fn routes(
     before: &ResourceSet,
     now: &ResourceSet,

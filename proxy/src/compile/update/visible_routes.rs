@@ -91,7 +91,8 @@ impl VisibleRoutes {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the sources with a host that has requests in common with one of these names, in the order of their precedence.
+    /// Returns the sources with a host that has requests in common with one of these names, in the order of their
+    /// precedence.
     pub(in crate::compile) fn sharing(&self, names: &BTreeSet<Arc<str>>) -> Vec<&RouteSource> {
         let mut sharing: Vec<&RouteSource> = Vec::new();
         for name in names {

@@ -63,7 +63,8 @@ pub(super) struct NamedHosts<'a> {
 type NamedHost = (Arc<VirtualHost>, Vec<Arc<str>>);
 
 impl NamedHosts<'_> {
-    /// The virtual hosts of these services, each with the port that is meant, sorted by host; and the one for all others.
+    /// The virtual hosts of these services, each with the port that is meant, sorted by host; and the one for all
+    /// others.
     pub(super) fn compile(
         &self,
         services: &[(Arc<Service>, Port)],
@@ -103,8 +104,8 @@ impl NamedHosts<'_> {
         Arc::new(HttpHosts::with_aliases(hosts, aliases))
     }
 
-    /// Returns the virtual host of a service: the most specific route source for its host has it, of several the first. An
-    /// alias without one has the route source of its target.
+    /// Returns the virtual host of a service: the most specific route source for its host has it, of several the first.
+    /// An alias without one has the route source of its target.
     fn of_service(
         &self,
         service: &Arc<Service>,
@@ -199,7 +200,8 @@ impl NamedHosts<'_> {
         }
     }
 
-    /// Returns the route sources that are for one of these services: by its host, or as the most specific one by a wildcard.
+    /// Returns the route sources that are for one of these services: by its host, or as the most specific one by a
+    /// wildcard.
     fn attached(&self, services: &[(Arc<Service>, Port)]) -> HashSet<*const ObjectRef> {
         let of_service = |(service, _): &(Arc<Service>, Port)| {
             let exact = self.sources.get(&service.host);
@@ -314,7 +316,7 @@ impl NamedHosts<'_> {
         (rule, route)
     }
 
-    /// What else clients may call a service: by its short names, as far as the namespace of the workload allows, and by its
+    /// Returns further names of a service: its short names, as far as the namespace of the workload allows, and its
     /// addresses.
     fn aliases(&self, service: &Service, clusters: &Clusters<'_>) -> Vec<Arc<str>> {
         let identity = self.inputs.identity;

@@ -1,4 +1,5 @@
-//! What the workload reaches: a listener for each port of the services that its Sidecar lets it see, and one for all others.
+//! Outbound listeners of a sidecar: one for each port of the services that its Sidecar lets it see, and one for all
+//! others.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -117,7 +118,7 @@ struct OnPort {
     services: Vec<(Arc<Host>, Port)>,
     /// Line of the Sidecar's entry; 0 if none says anything of the port.
     line: u32,
-    /// What the Sidecar's entry for this port declares; none if no entry names the port.
+    /// Protocol that the Sidecar's entry for this port declares; `None` if no entry names the port.
     asked: Option<Carries>,
 }
 
@@ -136,7 +137,7 @@ impl OnPort {
     }
 }
 
-/// What an entry declares of its port.
+/// Returns the protocol that an entry declares for its port.
 fn declared(entry: &EgressListener) -> Option<Carries> {
     let port = entry.port.as_ref()?;
     Some(Carries::of_protocol(port.protocol))
@@ -194,7 +195,7 @@ fn place(
     }
 }
 
-/// How connections of the workload come to listeners without a socket.
+/// Returns the ways in which connections of the workload come to listeners without a socket.
 fn outbound_intakes(made: &Made<'_>) -> impl Iterator<Item = Intake> + use<> {
     let sockets = made.inputs.identity.sockets;
     let captured = sockets.outbound.map(|_| Intake::CapturedOutbound);
@@ -340,7 +341,7 @@ fn add_exact(
     }
 }
 
-/// What becomes of connections to a port as a whole that are TLS, or carry no requests.
+/// Returns the rules for connections to a port as a whole that are TLS, and for those that carry no requests.
 fn bytes(
     sorted: &Sorted,
     connections: &ConnectionRules<'_>,
@@ -395,7 +396,7 @@ fn add_rest(made: &mut Made<'_>, unknown: &Unknown<'_>, clusters: &mut Clusters<
     made.add(key, wanted);
 }
 
-/// What is detected; that of the snapshot before if it is the same.
+/// Returns the service of detected protocols; that of the snapshot before if it is the same.
 pub(super) fn detected(now: Detected, before: Option<&Service>) -> Service {
     match before {
         Some(Service::Detected(before)) if before.is_same(&now) => {
@@ -443,7 +444,7 @@ fn protocols(services: &[(Arc<Host>, Port)]) -> Vec<&'static str> {
     names
 }
 
-/// How pages name what a port carries.
+/// Returns the name of what a port carries, for pages.
 pub(super) fn name_of(carries: Carries) -> &'static str {
     match carries {
         Carries::Bytes => "TCP",

@@ -1,13 +1,14 @@
 //! A pure function from a resource set to a snapshot.
 //!
 //! Reads no clock and does no I/O; live state comes from the registry by identity. It does all the work that a request
-//! should not do: names are completed, VirtualServices and delegates merged, policies chosen, match tables and
+//! should not do: names are completed, route sources and delegates merged, policies chosen, match tables and
 //! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
 //!
-//! Each step reads the results of the steps before it, and no later ones: `applies` (which resources count for this
-//! proxy) and `members` (the Kubernetes clusters), `service` (what a service is) and `services` (all of them),
-//! `policies` (what DestinationRules say), `clusters`, `rules` (the rules of VirtualServices) and `listeners`. `update`
-//! carries over from one compile to the next. `survey` asks the same functions for `strait explain`.
+//! Each step reads the results of the steps before it, and no later ones: `route_source` (resources that route, in one
+//! form), `applies` (which resources count for this proxy) and `members` (the Kubernetes clusters), `service` (what a
+//! service is) and `services` (all of them), `policies` (what DestinationRules say), `clusters`, `rules` (the rules of
+//! route sources) and `listeners`. `update` carries over from one compile to the next. `survey` asks the same functions
+//! for `strait explain`.
 
 mod applies;
 

@@ -4,8 +4,9 @@
 //! visibility and its rules. References to other sources are resolved in the catalog.
 //!
 //! Rules are in the order of their source, a match block at a time (`rules::blocks`), because each block becomes a route
-//! of its own. A VirtualService keeps the order in which it is written. An order over all sources of a host, such as
-//! that of the Gateway API by specificity, is a sort key of compiled routes in `HostCompiler::routes`.
+//! of its own. A VirtualService keeps the order in which it is written. A source that sorts blocks, as the Gateway API
+//! does by specificity, gives a rule per block; its order over all sources of a host is a sort key in
+//! `HostCompiler::routes`.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};

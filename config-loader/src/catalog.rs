@@ -4,6 +4,7 @@
 //! agree about every host.
 
 mod clusters;
+mod delegates;
 mod describes;
 mod differences;
 mod exports;
@@ -32,6 +33,7 @@ pub const POOLS_MAX: usize = 64;
 pub const SHIFT_VARIANTS_MAX: usize = 64;
 
 pub use clusters::ClusterNames;
+pub use delegates::{UnusableDelegate, delegate};
 pub use differences::{Change, differences};
 pub use exports::{MERGED_CONFLICTS, is_accepted, served_exports};
 pub use index::HostIndex;

@@ -1,13 +1,14 @@
 //! A pure function from a resource set to a snapshot.
 //!
 //! Reads no clock and does no I/O; live state comes from the registry by identity. It does all the work that a request
-//! should not do: names are completed, VirtualServices and delegates merged, policies chosen, match tables and
+//! should not do: names are completed, route sources and delegates merged, policies chosen, match tables and
 //! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
 //!
-//! Each step reads the results of the steps before it, and no later ones: `applies` (which resources count for this proxy) and
-//! `members` (the Kubernetes clusters), `service` (what a service is) and `services` (all of them), `policies` (what
-//! DestinationRules say), `clusters`, `rules` (the rules of VirtualServices) and `listeners`. `update` carries over from one
-//! compile to the next. `survey` asks the same functions for `strait explain`.
+//! Each step reads the results of the steps before it, and no later ones: `route_source` (resources that route, in one
+//! form), `applies` (which resources count for this proxy) and `members` (the Kubernetes clusters), `service` (what a
+//! service is) and `services` (all of them), `policies` (what DestinationRules say), `clusters`, `rules` (the rules of
+//! route sources) and `listeners`. `update` carries over from one compile to the next. `survey` asks the same functions
+//! for `strait explain`.
 
 mod applies;
 
@@ -26,6 +27,7 @@ pub mod peers;
 pub mod policies;
 
 mod provenance;
+mod route_source;
 mod rules;
 mod service;
 mod services;
@@ -50,8 +52,8 @@ pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
     compile_again(inputs, previous, &mut ServiceCache::default())
 }
 
-/// Compiles a snapshot as [`compile`] does, with the help of what the last compile left in `service_cache`. `previous` is
-/// the snapshot that that compile made.
+/// Compiles a snapshot as [`compile`] does, with the help of what the last compile left in `service_cache`. `previous`
+/// is the snapshot that that compile made.
 pub fn compile_again(
     inputs: &Inputs<'_>,
     previous: &Snapshot,

@@ -1,34 +1,30 @@
-//! Which resources apply to this proxy at all: by their selectors, and by the namespaces that they are exported to.
+//! Resources that apply to this proxy: by their selectors, and by the namespaces that they are exported to.
 
-use std::sync::Arc;
-
-use config_loader::ResourceSet;
 use config_loader::catalog::Workload;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{Gateway, VirtualService};
+use config_loader::resource::istio::Gateway;
 
+use crate::compile::route_source::RouteSource;
 use crate::identity::Identity;
 
-/// The VirtualServices with hosts that count for a proxy of this identity, in the order of their precedence.
-pub(in crate::compile) fn visible<'a>(
-    resources: &'a ResourceSet,
+/// Returns those route sources that count for a proxy of this identity, in the order of their precedence, each once.
+pub(in crate::compile) fn visible(
+    sources: impl Iterator<Item = RouteSource>,
     identity: &Identity,
-) -> Vec<&'a Arc<Object<VirtualService>>> {
-    let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
-        .virtual_services
-        .values()
-        .filter(|object| is_visible(object, identity))
-        .collect();
-    virtual_services.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
-    virtual_services
+) -> Vec<RouteSource> {
+    let visible = sources.filter(|source| is_visible(source, identity));
+    let mut visible: Vec<RouteSource> = visible.collect();
+    visible.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
+    visible.dedup();
+    visible
 }
 
-/// Whether a VirtualService has hosts and counts for a proxy of this identity.
-pub(in crate::compile) fn is_visible(object: &Object<VirtualService>, identity: &Identity) -> bool {
-    !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
+/// Whether a route source has hosts and counts for a proxy of this identity.
+pub(in crate::compile) fn is_visible(source: &RouteSource, identity: &Identity) -> bool {
+    !source.is_delegate() && source.export_to().includes(&identity.namespace)
 }
 
-/// The workload beside a sidecar of this identity.
+/// Returns the workload beside a sidecar of this identity.
 pub(in crate::compile) fn workload(identity: &Identity) -> Workload<'_> {
     Workload {
         namespace: &identity.namespace,

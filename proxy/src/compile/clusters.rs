@@ -1,7 +1,7 @@
 //! Clusters: a service's port and subset with the policy that balances it.
 //!
-//! Only clusters that a route names are built. A cluster is kept from the snapshot before unless something that it was made
-//! from has changed, and also if all that was read again, and the addresses of its names, are the same.
+//! Only clusters that a route names are built. A cluster is kept from the snapshot before unless something that it was
+//! made from has changed, and also if all that was read again, and the addresses of its names, are the same.
 
 mod connecting;
 mod endpoints;
@@ -53,30 +53,30 @@ pub(in crate::compile) fn name(port: u16, subset: &str, host: &str) -> String {
     format!("outbound|{port}|{subset}|{host}")
 }
 
-/// What the clusters of one name have in common.
+/// Settings that the clusters of one name have in common.
 #[derive(Clone, Copy)]
 pub(in crate::compile) struct Making<'a> {
     service: &'a Service,
     port: &'a Port,
     policy: &'a ClusterPolicy,
-    /// The name.
+    /// Name of the clusters, without that of a member.
     base: &'a Arc<str>,
-    /// Whether what goes there has been encrypted by others.
+    /// Whether clients have encrypted the traffic, which is passed on as it is.
     is_passed_on: bool,
-    /// Where connections go instead of to the address that the client dialed; none for clusters with endpoints.
+    /// Changes to the address that the client dialed, which connections go to; `None` for clusters with endpoints.
     dials: Option<Dials>,
-    /// Whose traffic it is.
+    /// Direction of the traffic.
     direction: Direction,
 }
 
-/// What of the address that a client dialed is another one.
+/// Parts of the address that a client dialed that are replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::compile) struct Dials {
     port: Option<u16>,
 }
 
 impl Dials {
-    /// That of a service whose clients say where they connect to.
+    /// Returns the changes for a service whose clients dial the endpoints; `None` for other services.
     fn of_port(port: &Port, policy: &ClusterPolicy) -> Option<Self> {
         let target = port.original_destination && port.target != port.number;
         (policy.balance.policy == Policy::Passthrough).then(|| Self {
@@ -85,7 +85,7 @@ impl Dials {
     }
 }
 
-/// What a cluster represents apart from its own endpoints.
+/// Role of a cluster apart from its own endpoints.
 #[derive(Default)]
 pub(in crate::compile) struct StandsFor {
     /// Whether its own endpoints are one of several pools.
@@ -94,10 +94,10 @@ pub(in crate::compile) struct StandsFor {
     absence: Option<Absence>,
 }
 
-/// What the name of a cluster begins with that serves other clusters.
+/// First part of the names of clusters that serve other Kubernetes clusters.
 const EXPORTED: &str = "exported";
 
-/// What the name of a cluster begins with to which the TLS of others is passed on.
+/// First part of the names of clusters to which the TLS of clients is passed on.
 const PASSED_ON: &str = "passthrough";
 
 /// Names the cluster to which TLS is passed on that asks for the cluster `outbound|PORT|SUBSET|HOST`.
@@ -114,7 +114,7 @@ pub(in crate::compile) fn exported_name(port: u16, host: &str) -> String {
 /// Most hosts that are listed for a client that asked for another one.
 const FEDERATED_MAX: usize = 20;
 
-/// What became of the names that routes have.
+/// Result of building the clusters that routes name.
 pub(in crate::compile) struct Built {
     /// Clusters by number.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
@@ -174,7 +174,7 @@ pub(in crate::compile) struct Clusters<'a> {
     member: Arc<str>,
     mesh_retries: Arc<RetryPolicy>,
     service_retries: Arc<RetryPolicy>,
-    /// Whether a VirtualService of the listener that is being compiled routes every host.
+    /// Whether a route source of the listener that is being compiled has the host `*`.
     routes_every_host: bool,
     /// Built so far.
     built: BuiltClusters,
@@ -228,18 +228,18 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Where a rule with this `statPrefix` counts its requests; nowhere without one.
+    /// Returns the statistics of rules with this `statPrefix`; `None` without a prefix.
     pub(in crate::compile) fn route_stats(&self, prefix: &str) -> Option<Arc<RouteStats>> {
         (!prefix.is_empty()).then(|| self.stats.route_stats(prefix))
     }
 
-    /// What is tried again of the requests of a rule that says nothing about it.
+    /// Returns the retries of a rule without a retry policy.
     pub(in crate::compile) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
         &self.mesh_retries
     }
 
-    /// Retries of a service that no VirtualService routes: as in Istio, they avoid tried endpoints even with a consistent
-    /// hash.
+    /// Returns the retries of a service that no route source has: as in Istio, they avoid tried endpoints even with a
+    /// consistent hash.
     pub(in crate::compile) fn service_retries(&self) -> &Arc<RetryPolicy> {
         &self.service_retries
     }
@@ -274,13 +274,13 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Notes for which listener routes are compiled from here on: one where a VirtualService has the host `*`, or not.
+    /// Notes for which listener routes are compiled from here on: one where a route source has the host `*`, or not.
     pub(in crate::compile) fn enter_listener(&mut self, routes_every_host: bool) {
         self.routes_every_host = routes_every_host;
     }
 
-    /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a VirtualService for
-    /// every host, which says where the requests of this one go, too.
+    /// Returns the traffic shifts of policies for a host. On a listener with a route source for every host there are
+    /// none: that source routes the requests of this host, too.
     pub(in crate::compile) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
         let service = self.services.find_shape(self.view, host);
         let service = service.filter(|_| !self.routes_every_host);
@@ -379,7 +379,7 @@ impl<'a> Clusters<'a> {
         Some(Arc::clone(before))
     }
 
-    /// The VirtualServices whose virtual hosts a change touches.
+    /// Returns the route sources whose virtual hosts a change touches.
     pub(in crate::compile) fn touched_routes(&self) -> &'a TouchedRoutes {
         self.routes
     }

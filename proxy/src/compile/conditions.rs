@@ -1,4 +1,4 @@
-//! Match blocks of VirtualServices to the conditions that requests are matched with.
+//! Match blocks of rules to the conditions that requests are matched with.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use config_loader::resource::istio::{
 use traffic::pattern::Pattern;
 use traffic::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, TextMatch, UriMatch};
 
-/// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
+/// Returns the conditions of a match block; `None` if they include claims of a token, which this proxy never has.
 pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {
     // every field is named, so that a new condition is not forgotten
     let HttpMatch {
@@ -54,7 +54,7 @@ pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {
     })
 }
 
-/// A condition on a header; an absent claim has no condition, since there are no claims.
+/// Returns the condition on a header. An absent claim has no condition, since there are no claims.
 fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
     let RawHeaderKey::Named(name) = &header.key else {
         return None;
@@ -89,7 +89,7 @@ fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
     }
 }
 
-/// A regular expression as requests use it.
+/// Returns a regular expression as requests use it.
 pub(in crate::compile) fn pattern_of(raw: &RawPattern) -> Pattern {
     Pattern::new(Arc::clone(&raw.source), Arc::clone(&raw.regex))
 }

@@ -1,4 +1,4 @@
-//! Listeners: Gateway servers by address, and which of them stand beside each other on one.
+//! Listeners: Gateway servers by address, and the conflicts between servers that share one.
 
 pub(in crate::compile) mod bound;
 mod chains;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server, VirtualService};
+use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server};
 
 use crate::compile::Inputs;
 use crate::compile::applies::selects;
@@ -23,6 +23,7 @@ use crate::compile::listeners::chains::ChainCompiler;
 use crate::compile::listeners::hosts::HostCompiler;
 use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
+use crate::compile::route_source::RouteSource;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::{Identity, Mode};
 use crate::snapshot::{
@@ -32,7 +33,7 @@ use crate::snapshot::{
 use crate::tls::Store;
 use traffic::provenance::Provenance;
 
-/// What the connections of a server are before anything of them is decided.
+/// Protocol of a server, as far as it decides which servers can share an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Http,
@@ -69,20 +70,18 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Whether one of these VirtualServices is bound to a server here that lets some host of it in.
-    fn have_any(
-        &self,
-        virtual_services: &[&Arc<Object<VirtualService>>],
-        identity: &Identity,
-    ) -> bool {
-        self.used.iter().any(|bound| {
-            let mut services = virtual_services.iter();
-            services.any(|object| bound.has(object, identity))
-        })
+    /// Whether one of these route sources is attached to a server here that lets some host of it in.
+    fn have_any(&self, sources: &[RouteSource], identity: &Identity) -> bool {
+        let has_any = |bound: &Bound<'_>| {
+            let mut sources = sources.iter();
+            sources.any(|source| bound.has(source, identity))
+        };
+        self.used.iter().any(has_any)
     }
 
-    /// Why a server cannot stand beside the older ones, if it cannot. Plain HTTP is merged; TLS servers are told apart
-    /// by their names, so that none of them may have a name of another; nothing else shares an address.
+    /// Returns the reason that a server cannot share the address with the older ones; `None` if it can. Plain HTTP is
+    /// merged; TLS servers are told apart by their names, so that none of them may have a name of another; nothing else
+    /// shares an address.
     fn objection(&self, server: &Server) -> Option<String> {
         let protocol = server.protocol;
         let Some(transport) = Transport::of(protocol) else {
@@ -132,13 +131,11 @@ fn of_gateway(
     previous: &Snapshot,
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
     let (resources, identity) = (inputs.resources, inputs.identity);
-    let virtual_services = routes.all();
     let by_address = servers_by_address(resources, identity);
     let exports = exported(inputs, &by_address, clusters, previous);
     let mut listeners = BTreeMap::new();
-    let for_all: Vec<_> = routes.of_host("*").iter().collect();
     for (key, servers) in by_address {
-        clusters.enter_listener(servers.have_any(&for_all, identity));
+        clusters.enter_listener(servers.have_any(routes.of_host("*"), identity));
         let compiler = ListenerCompiler {
             resources,
             identity,
@@ -146,7 +143,6 @@ fn of_gateway(
             key: &key,
             before: previous.listeners.get(&key),
             routes,
-            virtual_services: &virtual_services,
             exports: exports.as_ref(),
         };
         if let Some(listener) = compiler.listener(&servers, clusters) {
@@ -156,7 +152,7 @@ fn of_gateway(
     listeners
 }
 
-/// What is served to other clusters, if some server does so.
+/// Returns the virtual host of exported routes; `None` if no server has them.
 fn exported(
     inputs: &Inputs<'_>,
     by_address: &BTreeMap<ListenerKey, Servers<'_>>,
@@ -174,8 +170,8 @@ fn exported(
     exports::compile(resources, identity, clusters, before)
 }
 
-/// Whether nothing is served to other clusters for what `--export-listener` says: there is something to serve, and no server of
-/// a Gateway that speaks HTTP has such a port.
+/// Whether nothing is served to other clusters for what `--export-listener` says: there is something to serve, and no
+/// server of a Gateway that speaks HTTP has such a port.
 pub fn lacks_export_listener(resources: &ResourceSet, identity: &Identity) -> bool {
     if identity.export_listeners.is_empty() || resources.service_exports.is_empty() {
         return false;
@@ -188,7 +184,7 @@ pub fn lacks_export_listener(resources: &ResourceSet, identity: &Identity) -> bo
     !servers.any(|server| bound::serves_exports(server, identity))
 }
 
-/// Servers of the Gateways that select this proxy, by address, oldest Gateway first.
+/// Returns the servers of the Gateways that select this proxy, by address, oldest Gateway first.
 pub(in crate::compile) fn servers_by_address<'a>(
     resources: &'a ResourceSet,
     identity: &Identity,
@@ -219,7 +215,7 @@ pub(in crate::compile) fn servers_by_address<'a>(
     by_address
 }
 
-/// What servers speak, each protocol once, in the order of the servers.
+/// Returns the protocols of servers, each once, in the order of the servers.
 fn protocols(servers: &[Bound<'_>]) -> Vec<&'static str> {
     let mut protocols = Vec::new();
     for name in servers.iter().map(|bound| bound.server.protocol.as_str()) {
@@ -238,12 +234,12 @@ struct ListenerCompiler<'a> {
     key: &'a ListenerKey,
     before: Option<&'a Arc<Listener>>,
     routes: &'a VisibleRoutes,
-    virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     exports: Option<&'a Arc<VirtualHost>>,
 }
 
 impl ListenerCompiler<'_> {
-    /// The listener; the one of the snapshot before if nothing of it has changed. `None` if no server can be used.
+    /// Returns the listener; the one of the snapshot before if nothing of it has changed. `None` if no server can be
+    /// used.
     fn listener(
         &self,
         servers: &Servers<'_>,
@@ -301,13 +297,13 @@ impl ListenerCompiler<'_> {
                         servers.any(|bound| bound.serves_exports(self.identity))
                     }),
                 };
-                Service::Http(compiler.compile(used, self.virtual_services, clusters))
+                Service::Http(compiler.compile(used, clusters))
             }
             Transport::Opaque => {
                 let compiler = OpaqueCompiler {
                     identity: self.identity,
                     key: self.key,
-                    virtual_services: self.virtual_services,
+                    sources: self.routes.all(),
                     before: match before {
                         Some(Service::Opaque(before)) => Some(before),
                         _ => None,
@@ -322,7 +318,6 @@ impl ListenerCompiler<'_> {
                     certificates: self.certificates,
                     key: self.key,
                     visible: self.routes,
-                    virtual_services: self.virtual_services,
                     exports: self.exports,
                     before: match before {
                         Some(Service::Tls(before)) => Some(before),

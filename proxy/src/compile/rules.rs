@@ -1,4 +1,4 @@
-//! One VirtualService rule to routes: each match block that can hold here becomes a route of its own, in order.
+//! Rules to routes: each match block that can hold here becomes a route of its own, in order.
 
 pub(in crate::compile) mod delegates;
 mod early;
@@ -12,16 +12,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use config_loader::ResourceSet;
-use config_loader::resource::Object;
 use config_loader::resource::istio::{
     HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule, Redirect as RawRedirect,
     RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme,
-    VirtualService,
 };
 use http::{HeaderValue, StatusCode};
 
 use crate::compile::clusters::Clusters;
 use crate::compile::conditions::{conditions, pattern_of};
+use crate::compile::route_source::RouteSource;
 use crate::compile::rules::destinations::destination;
 use crate::compile::rules::destinations::split;
 use crate::compile::rules::scope::{RuleScope, Sourced};
@@ -35,7 +34,7 @@ use traffic::filter::{
 use traffic::provenance::Provenance;
 use traffic::route::{Conditions, Rule, UriMatch};
 
-/// A rule of the route table with what it does.
+/// Rule of the route table with its route.
 pub(in crate::compile) type Compiled = (Rule, Route);
 
 /// Compiles rules in order into `compiled`. A match block that every request fulfils ends the list: nothing after it is
@@ -47,40 +46,40 @@ pub(in crate::compile) fn compile(
     compiled: &mut Vec<Compiled>,
 ) {
     compiled.reserve(rules.len());
-    for sourced in rules {
-        let rule: &HttpRule = &sourced.rule;
-        if rule.matches.is_empty() {
-            compiled.extend(compile_one(
-                sourced,
-                None,
-                Conditions::default(),
-                scope,
-                clusters,
-            ));
+    for (sourced, block) in blocks(rules) {
+        let conditions = match block {
+            None => Some(Conditions::default()),
+            Some(block) if scope.admits(block) => conditions(block),
+            Some(_) => None,
+        };
+        let Some(conditions) = conditions else {
+            continue;
+        };
+        let last = conditions.is_catch_all();
+        compiled.extend(compile_one(sourced, block, conditions, scope, clusters));
+        if last {
             return;
-        }
-        for block in rule.matches.iter().filter(|block| scope.admits(block)) {
-            let Some(conditions) = conditions(block) else {
-                continue;
-            };
-            let last = conditions.is_catch_all();
-            compiled.extend(compile_one(
-                sourced,
-                Some(block),
-                conditions,
-                scope,
-                clusters,
-            ));
-            if last {
-                return;
-            }
         }
     }
 }
 
-/// Whether a VirtualService has a rule for this scope, as far as that can be told without a request.
+/// Returns the match blocks of rules in the order in which requests try them, each with its rule. A rule without blocks
+/// matches every request.
+fn blocks<'r, 'a>(
+    rules: &'r [Sourced<'a>],
+) -> impl Iterator<Item = (&'r Sourced<'a>, Option<&'r HttpMatch>)> {
+    rules.iter().flat_map(|sourced| {
+        let all = sourced.rule.matches.is_empty().then_some(None);
+        let blocks = sourced.rule.matches.iter().map(Some);
+        all.into_iter()
+            .chain(blocks)
+            .map(move |block| (sourced, block))
+    })
+}
+
+/// Whether a source has a rule for this scope, as far as that can be told without a request.
 pub(in crate::compile) fn keeps_any(
-    object: &Object<VirtualService>,
+    source: &RouteSource,
     resources: &ResourceSet,
     scope: &RuleScope<'_>,
 ) -> bool {
@@ -88,15 +87,15 @@ pub(in crate::compile) fn keeps_any(
         rule.matches.is_empty() || rule.matches.iter().any(|block| scope.admits(block))
     };
     let delegates = |rule: &HttpRule| matches!(rule.action, HttpAction::Delegate(_));
-    let own = object.spec.http.iter();
+    let own = source.http().iter();
     if own.clone().any(|rule| !delegates(rule) && admits(rule)) {
         return true;
     }
-    let lent = || delegates::expand(object, resources).into_iter();
+    let lent = || delegates::expand(source, resources).into_iter();
     own.clone().any(|rule| delegates(rule)) && lent().any(|sourced| admits(&sourced.rule))
 }
 
-/// The match blocks and rules that [`compile`] gives no route here, each with the field that is the reason.
+/// Returns the match blocks and rules that [`compile`] gives no route here, each with the reason.
 pub(in crate::compile) fn left_out(
     rules: &[Sourced<'_>],
     scope: &RuleScope<'_>,
@@ -129,7 +128,7 @@ pub(in crate::compile) fn left_out(
     out
 }
 
-/// Why a match block has no route here.
+/// Reason that a match block has no route here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum LeftOut {
     /// A rule before it takes every request.
@@ -140,7 +139,8 @@ pub(in crate::compile) enum LeftOut {
     Elsewhere(&'static str),
 }
 
-/// The routes of a rule with one of its match blocks: one, and others before it for requests that policies shift.
+/// Returns the routes of a rule with one of its match blocks: one, and others before it for requests that policies
+/// shift.
 fn compile_one(
     sourced: &Sourced<'_>,
     block: Option<&HttpMatch>,
@@ -148,7 +148,7 @@ fn compile_one(
     scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Vec<Compiled> {
-    let destinations = sourced.destinations();
+    let destinations = sourced.rule.routes();
     let variants = shifts::variants(sourced, conditions, destinations, clusters).into_iter();
     variants
         .filter_map(|variant| compile_variant(sourced, block, variant, scope, clusters))
@@ -204,7 +204,7 @@ fn route(
     let authority = rewrite
         .and_then(|rewrite| rewrite.authority.as_deref())
         .and_then(|authority| HeaderValue::from_str(authority).ok());
-    let destinations = sourced.destinations();
+    let destinations = sourced.rule.routes();
     let of_destinations: Vec<HeaderScopes> = destinations
         .iter()
         .map(|destination| {
@@ -245,7 +245,7 @@ fn route(
     })
 }
 
-/// Who gets copies of a rule's requests.
+/// Returns the destinations of copies of a rule's requests.
 fn mirrors(
     sourced: &Sourced<'_>,
     scope: &RuleScope<'_>,

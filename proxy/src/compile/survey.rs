@@ -1,16 +1,14 @@
-//! What compile left out, and why: for explanations. Never asked by a request.
+//! Resources that compile left out, with the reasons: for explanations. No request uses it.
 //!
 //! Goes back to the resources with the functions that compile itself uses, so that a snapshot need not carry reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use config_loader::catalog::{hostname, policies_of};
+use config_loader::catalog::{UnusableDelegate, hostname, policies_of};
 use config_loader::diagnostic::suggest;
-use config_loader::resource::Object;
-use config_loader::resource::istio::{
-    AuthorizationPolicy, GatewayRef, HttpAction, RequestAuthentication, VirtualService,
-};
+use config_loader::resource::Line;
+use config_loader::resource::istio::{AuthorizationPolicy, GatewayRef, RequestAuthentication};
 use config_loader::{Kind, Name, ObjectRef, ResourceSet};
 
 use crate::compile::applies::{selects, visible, workload};
@@ -19,6 +17,7 @@ use crate::compile::listeners::bound::{Bound, served_hosts};
 use crate::compile::listeners::hosts;
 use crate::compile::policies::Policies;
 use crate::compile::provenance::provenance_of;
+use crate::compile::route_source::RouteSource;
 use crate::compile::rules;
 use crate::compile::rules::LeftOut;
 use crate::compile::rules::delegates;
@@ -42,9 +41,9 @@ pub struct Survey<'a> {
 /// A resource or a part of one that does nothing for a request, with the reason in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedObject {
-    /// Where it was written.
+    /// Location of the resource or of its part.
     pub provenance: Provenance,
-    /// Why it does nothing here.
+    /// Reason that it does nothing here.
     pub reason: String,
 }
 
@@ -123,25 +122,22 @@ impl<'a> Survey<'a> {
         bound
     }
 
-    /// VirtualServices that name a host and yet serve it on no virtual host of a listener.
+    /// Returns the route sources that name a host and yet serve it on no virtual host of a listener.
     pub fn idle_services(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         let bound = &*self.bound(part);
-        let services = self.resources.virtual_services.values();
-        services
-            .filter(|object| self.names_host(object, host))
-            .filter_map(|object| {
-                Some(UnusedObject {
-                    provenance: provenance_of(object.as_ref(), 0),
-                    reason: self.unbound(object, bound, part)?,
-                })
+        let naming = RouteSource::all(self.resources).filter(|one| self.names_host(one, host));
+        let unbound = naming.filter_map(|source| {
+            Some(UnusedObject {
+                provenance: source.provenance(Line(0)),
+                reason: self.unbound(&source, bound, part)?,
             })
-            .collect()
+        });
+        unbound.collect()
     }
 
-    /// Gateways of a listener that take a host which no VirtualService names.
+    /// Returns the gateways of a listener that take a host which no route source names.
     pub fn unnamed(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
-        let mut services = self.resources.virtual_services.values();
-        if services.any(|object| self.names_host(object, host)) {
+        if RouteSource::all(self.resources).any(|source| self.names_host(&source, host)) {
             return Vec::new();
         }
         let bound = self.bound(part);
@@ -151,44 +147,34 @@ impl<'a> Survey<'a> {
             Some(UnusedObject {
                 provenance: provenance_of(bound.gateway.as_ref(), 0),
                 reason: format!(
-                    "Gateway {} takes {taken}, but no VirtualService names {host}",
-                    bound.reference
+                    "Gateway {} takes {taken}, but no {} names {host}",
+                    bound.reference,
+                    RouteSource::KIND
                 ),
             })
         });
         taking.collect()
     }
 
-    fn names_host(&self, object: &Object<VirtualService>, host: &str) -> bool {
-        object.spec.hosts.iter().any(|written| {
-            let name =
-                hostname::complete(&written.value, &object.id.namespace, &self.identity.domain);
-            hostname::is_subset(host, &name)
-        })
+    fn names_host(&self, source: &RouteSource, host: &str) -> bool {
+        let mut names = source.hosts(&self.identity.domain);
+        names.any(|name| hostname::is_subset(host, &name))
     }
 
-    /// Why a VirtualService is not part of a listener that is made of these servers.
+    /// Returns the reason that a route source is not part of a listener that is made of these servers.
     fn unbound(
         &self,
-        object: &Object<VirtualService>,
+        source: &RouteSource,
         bound: &[Bound<'_>],
         part: &Part<'_>,
     ) -> Option<String> {
-        if !object.spec.export_to.includes(&self.identity.namespace) {
+        if !source.export_to().includes(&self.identity.namespace) {
             let own = &self.identity.namespace;
             return Some(format!("exportTo leaves out namespace {own}"));
         }
-        let named: Vec<String> = object
-            .spec
-            .gateways
-            .iter()
-            .map(|gateway| gateway.value.to_string())
-            .collect();
+        let named: Vec<String> = source.gateways().map(GatewayRef::to_string).collect();
         let mut of_listener: Vec<&Bound<'_>> = bound.iter().collect();
-        of_listener.retain(|bound| {
-            let wanted = |gateway: &GatewayRef| *gateway == bound.reference;
-            object.spec.gateways.iter().any(|one| wanted(&one.value))
-        });
+        of_listener.retain(|bound| source.is_attached_to(&bound.reference));
         if of_listener.is_empty() {
             let here: BTreeSet<String> = bound.iter().map(|b| b.reference.to_string()).collect();
             let here = here.into_iter().collect::<Vec<_>>().join(", ");
@@ -199,7 +185,7 @@ impl<'a> Survey<'a> {
         }
         let taken = of_listener
             .iter()
-            .any(|bound| !served_hosts(object, bound.server, self.identity).is_empty());
+            .any(|bound| !served_hosts(source, bound.server, self.identity).is_empty());
         if taken {
             let gateways: Vec<&GatewayRef> = of_listener.iter().map(|one| &one.reference).collect();
             let scope = RuleScope {
@@ -208,7 +194,7 @@ impl<'a> Survey<'a> {
                 port: part.listener.address.port(),
             };
             let why = "port, gateways, sourceLabels or sourceNamespace of its rules leave none for this listener";
-            return (!rules::keeps_any(object, self.resources, &scope)).then(|| why.to_owned());
+            return (!rules::keeps_any(source, self.resources, &scope)).then(|| why.to_owned());
         }
         let hosts: BTreeSet<&str> = of_listener
             .iter()
@@ -223,33 +209,33 @@ impl<'a> Survey<'a> {
     /// Match blocks, rules and delegates of a virtual host that no request on this listener can get to.
     pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         let bound = &*self.bound(part);
-        let virtual_services = visible(self.resources, self.identity);
+        let sources = visible(RouteSource::all(self.resources), self.identity);
         let services = Services::collect(self.resources, self.identity);
         let aliases =
             |host: &str| services.aliases(self.resources.into(), host, &self.identity.domain);
-        let hosts = hosts::hosts(bound, &virtual_services, self.identity, aliases);
+        let hosts = hosts::hosts(bound, sources.iter(), self.identity, aliases);
         let Some(parts) = hosts.get(host) else {
             return Vec::new();
         };
         let mut out = Vec::new();
         for attached in &parts.attached {
-            let object = attached.object;
+            let source = attached.source;
             if let Some(redirect) = &parts.redirect {
                 out.push(UnusedObject {
-                    provenance: provenance_of(object.as_ref(), 0),
+                    provenance: source.provenance(Line(0)),
                     reason: format!(
                         "httpsRedirect of {redirect} answers every request that did not come by https"
                     ),
                 });
                 continue;
             }
-            out.extend(self.gaps(object));
+            out.extend(self.gaps(source));
             let scope = RuleScope {
                 identity: self.identity,
                 gateways: &attached.gateways,
                 port: part.listener.address.port(),
             };
-            let rules = delegates::expand(object, self.resources);
+            let rules = delegates::expand(source, self.resources);
             let left_out = rules::left_out(&rules, &scope);
             out.extend(left_out.into_iter().map(|(provenance, why)| UnusedObject {
                 reason: self.reason(&why, &scope),
@@ -259,20 +245,22 @@ impl<'a> Survey<'a> {
         out
     }
 
-    fn gaps(&self, root: &Arc<Object<VirtualService>>) -> Vec<UnusedObject> {
-        let delegating = root.spec.http.iter().filter_map(|rule| match &rule.action {
-            HttpAction::Delegate(delegate) => Some((rule.line.0, &delegate.name)),
-            _ => None,
-        });
-        delegating
-            .filter_map(|(line, name)| {
-                let why = delegates::lend(name, root, self.resources).err()?;
-                Some(UnusedObject {
-                    provenance: provenance_of(root.as_ref(), line),
-                    reason: format!("delegate {}/{} {why}", name.namespace, name.name),
-                })
+    /// Returns the rules of a root whose delegates lend nothing.
+    fn gaps(&self, root: &RouteSource) -> Vec<UnusedObject> {
+        let gaps = root.delegates().filter_map(|(line, name)| {
+            let why = match root.delegate(name, self.resources).err()? {
+                UnusableDelegate::HasHosts => "has hosts of its own, so it is no delegate",
+                UnusableDelegate::Missing => "does not exist",
+                UnusableDelegate::NotExported => {
+                    "is not exported to the namespace of its root (exportTo)"
+                }
+            };
+            Some(UnusedObject {
+                provenance: root.provenance(line),
+                reason: format!("delegate {name} {why}"),
             })
-            .collect()
+        });
+        gaps.collect()
     }
 
     fn reason(&self, why: &LeftOut, scope: &RuleScope<'_>) -> String {
@@ -370,7 +358,7 @@ impl<'a> Survey<'a> {
         format!("{host} has no subset {subset}; its subsets: {known}{near}")
     }
 
-    /// That a host of several clusters is there, but not for this proxy, if so.
+    /// Returns the reason that a host of several clusters is not there for this proxy; `None` if there is no such host.
     fn excluded(&self, services: &Services, host: &str) -> Option<String> {
         let mut labels = host.strip_suffix(hostname::CLUSTER_SET)?.rsplit('.');
         let (namespace, name) = (labels.next()?, labels.next()?);

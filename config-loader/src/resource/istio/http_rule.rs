@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Destination, Headers, HttpAction, HttpMatch, Pattern, StringMatch};
+use super::{Destination, Headers, HttpAction, HttpDestination, HttpMatch, Pattern, StringMatch};
 use crate::resource::Percent;
 use crate::span::Line;
 
@@ -47,6 +47,21 @@ impl HttpRule {
     /// fewer.
     pub(crate) fn keeps_all(&self) -> bool {
         !matches!(self.action, HttpAction::Delegate(_))
+    }
+
+    /// Returns the destinations that requests are routed to, by weight; none for other actions.
+    pub fn routes(&self) -> &[HttpDestination] {
+        match &self.action {
+            HttpAction::Route(routes) => routes,
+            _ => &[],
+        }
+    }
+
+    /// Returns every destination of requests and of their copies.
+    pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
+        let routes = self.routes().iter().map(|route| &route.destination);
+        let mirrors = self.mirrors.iter().map(|mirror| &mirror.destination);
+        routes.chain(self.mirror.as_deref()).chain(mirrors)
     }
 }
 

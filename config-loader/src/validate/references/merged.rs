@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::finding::{location, warning};
-use crate::catalog::hostname;
+use crate::catalog::{delegate as delegate_of, hostname};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X287, X288};
 use crate::kind::Name;
@@ -25,9 +25,7 @@ pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>
         let before = found.len();
         for rule in &root.spec.http {
             if let HttpAction::Delegate(delegate) = &rule.action
-                && let Some(target) = set.virtual_services.get(&delegate.name)
-                && target.spec.is_delegate()
-                && target.spec.export_to.includes(&root.id.namespace)
+                && let Ok(target) = delegate_of(set, &delegate.name, &root.id.namespace)
             {
                 check_delegate(root, rule, target, found);
             }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::implicit_ports::ImplicitPorts;
 use crate::Fleet;
 use crate::catalog::{Naming, PossibleClient, Seen, Services};
-use crate::resource::istio::{Destination, GatewayRef, HttpAction, VirtualService};
+use crate::resource::istio::{Destination, GatewayRef, VirtualService};
 use crate::resource::{Object, ResourceSet};
 
 type Vs = Object<VirtualService>;
@@ -93,15 +93,7 @@ pub(super) fn is_at_gateway(object: &Vs) -> bool {
 /// Returns every destination of a VirtualService.
 pub(super) fn destinations(object: &Vs) -> impl Iterator<Item = &Destination> {
     let spec = &object.spec;
-    let http = spec.http.iter().flat_map(|rule| {
-        let routes = match &rule.action {
-            HttpAction::Route(routes) => &routes[..],
-            _ => &[],
-        };
-        let routes = routes.iter().map(|route| &route.destination);
-        let mirrors = rule.mirrors.iter().map(|mirror| &mirror.destination);
-        routes.chain(rule.mirror.as_deref()).chain(mirrors)
-    });
+    let http = spec.http.iter().flat_map(|rule| rule.destinations());
     let tls = spec.tls.iter().flat_map(|rule| &rule.route);
     let tcp = spec.tcp.iter().flat_map(|rule| &rule.route);
     http.chain(tls.chain(tcp).map(|route| &route.destination))

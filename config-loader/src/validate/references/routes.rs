@@ -8,7 +8,7 @@ use super::gateways::Gateways;
 use super::implicit_ports::count;
 use super::resolver::{Resolver, is_at_gateway};
 use super::rules::{Rules, Sent};
-use crate::catalog::{Seen, hostname};
+use crate::catalog::{self, Seen, UnusableDelegate, hostname};
 use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303, X325};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::{Kind, ObjectRef};
@@ -339,13 +339,11 @@ impl<'a> Routes<'a> {
 
     fn check_delegate(&mut self, object: &Vs, delegate: &Delegate, index: usize) {
         let name = &delegate.name;
-        let why = match self.set.virtual_services.get(name) {
-            None => "there is no such VirtualService",
-            Some(target) if !target.spec.is_delegate() => "it has hosts of its own",
-            Some(target) if !target.spec.export_to.includes(&object.id.namespace) => {
-                "it is not exported to this namespace"
-            }
-            Some(_) => return,
+        let why = match catalog::delegate(self.set, name, &object.id.namespace) {
+            Err(UnusableDelegate::Missing) => "there is no such VirtualService",
+            Err(UnusableDelegate::HasHosts) => "it has hosts of its own",
+            Err(UnusableDelegate::NotExported) => "it is not exported to this namespace",
+            Ok(_) => return,
         };
         // one without a name was found before
         if name.name.is_empty() {

@@ -1,16 +1,17 @@
-//! A server of a Gateway that this proxy opens, and what it serves.
+//! Server of a Gateway that this proxy opens, and the hosts that it serves.
 
 use std::sync::Arc;
 
 use config_loader::catalog::hostname;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{Gateway, GatewayRef, Protocol, Server, VirtualService};
+use config_loader::resource::istio::{Gateway, GatewayRef, Protocol, Server};
 
 use crate::compile::provenance::provenance_of;
+use crate::compile::route_source::RouteSource;
 use crate::identity::{ExportListener, Identity};
 use traffic::provenance::Provenance;
 
-/// A server of a Gateway that selects this proxy.
+/// Server of a Gateway that selects this proxy.
 pub(in crate::compile) struct Bound<'a> {
     pub gateway: &'a Arc<Object<Gateway>>,
     pub server: &'a Server,
@@ -24,20 +25,15 @@ impl Bound<'_> {
         format!("{}/{}/{port}", gateway.namespace, gateway.name)
     }
 
-    /// Whether other clusters are served what is exported here.
+    /// Whether the server has the routes that are exported to other clusters.
     pub(in crate::compile) fn serves_exports(&self, identity: &Identity) -> bool {
         serves_exports(self.server, identity)
     }
 
-    /// Whether a VirtualService is bound to it, and it lets some host of that in.
-    pub(in crate::compile) fn has(
-        &self,
-        object: &Object<VirtualService>,
-        identity: &Identity,
-    ) -> bool {
-        let mut gateways = object.spec.gateways.iter();
-        gateways.any(|gateway| gateway.value == self.reference)
-            && !served_hosts(object, self.server, identity).is_empty()
+    /// Whether a route source is attached to the server, which lets some host of it in.
+    pub(in crate::compile) fn has(&self, source: &RouteSource, identity: &Identity) -> bool {
+        source.is_attached_to(&self.reference)
+            && !served_hosts(source, self.server, identity).is_empty()
     }
 
     pub(in crate::compile) fn provenance(&self) -> Provenance {
@@ -45,7 +41,8 @@ impl Bound<'_> {
     }
 }
 
-/// Whether a server serves other clusters what is exported: every one that carries requests, unless the proxy was told which.
+/// Whether a server has the routes that are exported to other clusters: every server for requests, or those of
+/// `--export-listener`.
 pub(in crate::compile) fn serves_exports(server: &Server, identity: &Identity) -> bool {
     let wanted = &identity.export_listeners;
     let is_wanted = |one: &ExportListener| match one {
@@ -56,19 +53,19 @@ pub(in crate::compile) fn serves_exports(server: &Server, identity: &Identity) -
         && (wanted.is_empty() || wanted.iter().any(is_wanted))
 }
 
-/// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
+/// Returns the hosts of a route source that a server takes: of each pair the more specific name, if one covers the
+/// other.
 pub(in crate::compile) fn served_hosts(
-    object: &Object<VirtualService>,
+    source: &RouteSource,
     server: &Server,
     identity: &Identity,
 ) -> Vec<Arc<str>> {
     let mut served: Vec<Arc<str>> = Vec::new();
-    for host in &object.spec.hosts {
-        let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
+    for host in source.hosts(&identity.domain) {
         for of_server in server
             .hosts
             .iter()
-            .filter(|of_server| of_server.namespace.includes(&object.id.namespace))
+            .filter(|of_server| of_server.namespace.includes(&source.id().namespace))
         {
             let of_server = of_server.host.to_ascii_lowercase();
             if let Some(name) = hostname::intersection(&host, &of_server)

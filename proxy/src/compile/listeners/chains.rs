@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::resource::Object;
-use config_loader::resource::istio::{Protocol, ServerTlsMode, VirtualService};
+use config_loader::resource::istio::{Protocol, ServerTlsMode};
 
 use crate::compile::certificates;
 use crate::compile::certificates::Scope;
@@ -28,15 +27,14 @@ pub(in crate::compile) struct ChainCompiler<'a> {
     pub certificates: &'a Store,
     pub key: &'a ListenerKey,
     pub visible: &'a VisibleRoutes,
-    pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
-    /// What is served to other clusters.
+    /// Virtual host of the routes that are exported to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
-    /// What the listener was compiled to before.
+    /// Servers in the snapshot before.
     pub before: Option<&'a Arc<Chains>>,
 }
 
 impl ChainCompiler<'_> {
-    /// All servers; those of the snapshot before if nothing of them has changed.
+    /// Returns all servers; those of the snapshot before if nothing of them has changed.
     pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
@@ -61,7 +59,8 @@ impl ChainCompiler<'_> {
         Arc::new(Chains::new(chains).with_nowhere(nowhere))
     }
 
-    /// The routes for mesh clients whose SNI no server has, if a server routes by cluster names (AUTO_PASSTHROUGH).
+    /// Returns the routes for mesh clients whose SNI no server has, if a server routes by cluster names
+    /// (AUTO_PASSTHROUGH).
     fn nowhere(&self, chains: &[Chain], clusters: &Clusters<'_>) -> Option<Arc<OpaqueRoutes>> {
         let mut handling = chains.iter().map(|chain| &chain.handling);
         if !handling.any(|one| matches!(one, Handling::AutoPassthrough(_))) {
@@ -103,7 +102,7 @@ impl ChainCompiler<'_> {
         let opaque = OpaqueCompiler {
             identity: self.identity,
             key: self.key,
-            virtual_services: self.virtual_services,
+            sources: self.visible.all(),
             before: before.and_then(opaque_routes),
         };
         match server
@@ -131,7 +130,7 @@ impl ChainCompiler<'_> {
                         exports: self.exports.filter(|_| bound.serves_exports(self.identity)),
                     };
                     let only = std::slice::from_ref(bound);
-                    Then::Http(hosts.compile(only, self.virtual_services, clusters))
+                    Then::Http(hosts.compile(only, clusters))
                 } else {
                     Then::Opaque(opaque.compile(Rules::Tcp, bound, clusters))
                 };
@@ -143,14 +142,14 @@ impl ChainCompiler<'_> {
         }
     }
 
-    /// Requirements of a server for client certificates.
+    /// Returns the requirements of a server for client certificates.
     fn clients(&self, bound: &Bound<'_>) -> Option<Arc<Clients>> {
         let scope = Scope::Proxy(self.identity);
         let settings = certificates::settings(bound.server, scope)?;
         settings.clients.map(Arc::from)
     }
 
-    /// What a server handshakes with.
+    /// Returns the TLS configuration of a server; `None` without usable certificates.
     fn server_tls(&self, bound: &Bound<'_>) -> Option<Arc<ServerTls>> {
         let scope = Scope::Proxy(self.identity);
         let settings = certificates::settings(bound.server, scope)?;

@@ -1,7 +1,7 @@
-//! flomesh: what a gateway serves to other clusters. Each rule of a ServiceExport becomes a route for every host, at every
-//! server that carries requests, in plain text and in TLS, unless the proxy was told at which.
+//! flomesh: what a gateway serves to other clusters. Each rule of a ServiceExport becomes a route for every host, at
+//! every server that carries requests, in plain text and in TLS, unless the proxy was told at which.
 //!
-//! Exported routes come after those of VirtualServices, and lead to endpoints of the gateway's own cluster only, whatever
+//! Exported routes come after those of route sources, and lead to endpoints of the gateway's own cluster only, whatever
 //! policies it has, so that no request can go round in circles.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,25 +1,22 @@
-//! Virtual hosts: the hosts that VirtualServices and servers share, with their route tables.
+//! Virtual hosts: the hosts that route sources and servers share, with their route tables.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use config_loader::ResourceSet;
 use config_loader::catalog::hostname;
-use config_loader::resource::Object;
-use config_loader::resource::istio::{
-    GatewayRef, HttpAction, HttpDestination, Protocol, Server, VirtualService,
-};
-use config_loader::{Name, ResourceSet};
+use config_loader::resource::istio::{GatewayRef, Protocol, Server};
 
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::bound::Bound;
 use crate::compile::listeners::bound::served_hosts;
 use crate::compile::provenance::provenance_of;
+use crate::compile::route_source::RouteSource;
 use crate::compile::rules;
 use crate::compile::rules::Compiled;
 use crate::compile::rules::delegates;
-use crate::compile::rules::retries;
 use crate::compile::rules::scope::RuleScope;
 use crate::compile::services::vips;
 use crate::compile::update::visible_routes::VisibleRoutes;
@@ -29,65 +26,57 @@ use traffic::filter::{Action, Redirect, RouteFilters, Scheme};
 use traffic::provenance::Provenance;
 use traffic::route::{Conditions, Rule, Table, TextMatch};
 
-/// A VirtualService at a server, as far as one host is concerned.
+/// Route source at a listener, as far as one host is concerned.
 pub(in crate::compile) struct Attached<'a> {
-    pub object: &'a Arc<Object<VirtualService>>,
-    /// The gateways of this listener that it is bound to, oldest first.
+    pub source: &'a RouteSource,
+    /// Gateways of this listener that the source is attached to, oldest first.
     pub gateways: Vec<&'a GatewayRef>,
 }
 
-/// What a virtual host is made from.
+/// Route sources and settings of servers that make up a virtual host.
 #[derive(Default)]
 pub(in crate::compile) struct HostParts<'a> {
     pub attached: Vec<Attached<'a>>,
-    /// The server that redirects every request of this host to https.
+    /// Server that redirects every request of this host to https.
     pub redirect: Option<Provenance>,
-    /// Whether such a server has the host itself.
+    /// Whether a server with `httpsRedirect` has the host itself.
     pub is_of_server: bool,
-    /// Whether a server that speaks gRPC-Web has it.
+    /// Whether a gRPC-Web server has the host.
     pub is_grpc_web: bool,
 }
 
-/// Every host of a listener with its rules: those of the first server come first, and of one server those of the VirtualServices
-/// in the order of their precedence. Rules for a service's own host apply to its `aliases` too, unless a
-/// VirtualService names the alias.
+/// Returns every host of a listener with its route sources: those of the first server come first, and those of one
+/// server are in the order of `sources`. Rules for a service's own host apply to its `aliases` too, unless a source
+/// names the alias.
 pub(in crate::compile) fn hosts<'a>(
     servers: &'a [Bound<'_>],
-    virtual_services: &[&'a Arc<Object<VirtualService>>],
+    sources: impl Iterator<Item = &'a RouteSource> + Clone,
     identity: &Identity,
     aliases: impl Fn(&str) -> Vec<String>,
 ) -> BTreeMap<Arc<str>, HostParts<'a>> {
     // most hosts have no alias
     let named = LazyCell::new(|| -> BTreeSet<&str> {
-        let hosts = virtual_services
-            .iter()
-            .flat_map(|object| &object.spec.hosts);
-        hosts.map(|host| &*host.value).collect()
+        let hosts = sources.clone().flat_map(RouteSource::written_hosts);
+        hosts.map(|host| &**host).collect()
     });
     let mut hosts: BTreeMap<Arc<str>, HostParts<'_>> = BTreeMap::new();
     for (number, bound) in servers.iter().enumerate() {
-        for object in virtual_services {
-            if !object
-                .spec
-                .gateways
-                .iter()
-                .any(|gateway| gateway.value == bound.reference)
-            {
+        for source in sources.clone() {
+            if !source.is_attached_to(&bound.reference) {
                 continue;
             }
-            let served = served_hosts(object, bound.server, identity);
-            let further = object.spec.hosts.iter().flat_map(|host| {
-                let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
+            let served = served_hosts(source, bound.server, identity);
+            let further = source.hosts(&identity.domain).flat_map(|host| {
                 // each represents the one before: who names one has those behind it, too
                 let mut further = aliases(&host);
                 let own = further.iter().position(|alias| named.contains(&**alias));
                 further.truncate(own.unwrap_or(further.len()));
-                further.retain(|alias| lets_in(bound.server, object, alias));
+                further.retain(|alias| lets_in(bound.server, source, alias));
                 further.into_iter().map(Arc::from)
             });
             for host in served.into_iter().chain(further) {
                 let parts = hosts.entry(host).or_default();
-                parts.attach(object, (&bound.reference, number == 0));
+                parts.attach(source, (&bound.reference, number == 0));
                 parts.served_by(bound);
             }
         }
@@ -103,7 +92,7 @@ pub(in crate::compile) fn hosts<'a>(
     hosts
 }
 
-/// Those of the virtual hosts, by their numbers, whose name is the address of a service, or a block of addresses.
+/// Returns the numbers of the virtual hosts whose name is the address of a service, or a block of addresses.
 pub(in crate::compile) fn addresses(
     virtual_hosts: &[Arc<VirtualHost>],
     clusters: &Clusters<'_>,
@@ -116,38 +105,34 @@ pub(in crate::compile) fn addresses(
     Addresses::new(addresses)
 }
 
-/// Whether a server takes a host of a VirtualService.
-fn lets_in(server: &Server, object: &Object<VirtualService>, host: &str) -> bool {
+/// Whether a server takes a host of a route source.
+fn lets_in(server: &Server, source: &RouteSource, host: &str) -> bool {
     server.hosts.iter().any(|of_server| {
         let name = of_server.host.to_ascii_lowercase();
-        of_server.namespace.includes(&object.id.namespace)
+        of_server.namespace.includes(&source.id().namespace)
             && hostname::intersection(host, &name) == Some(host)
     })
 }
 
 impl<'a> HostParts<'a> {
-    /// Notes a VirtualService of a server. One counts where it comes first.
-    fn attach(
-        &mut self,
-        object: &'a Arc<Object<VirtualService>>,
-        (gateway, of_first): (&'a GatewayRef, bool),
-    ) {
+    /// Notes a route source of a server. A source counts where it comes first.
+    fn attach(&mut self, source: &'a RouteSource, (gateway, of_first): (&'a GatewayRef, bool)) {
         // of one server they come one after the other
         let known = match of_first {
             true => self.attached.last_mut(),
             false => {
                 let mut attached = self.attached.iter_mut();
-                attached.find(|one| Arc::ptr_eq(one.object, object))
+                attached.find(|one| one.source == source)
             }
         };
-        match known.filter(|known| Arc::ptr_eq(known.object, object)) {
+        match known.filter(|known| known.source == source) {
             Some(known) => {
                 if !known.gateways.contains(&gateway) {
                     known.gateways.push(gateway);
                 }
             }
             None => self.attached.push(Attached {
-                object,
+                source,
                 gateways: vec![gateway],
             }),
         }
@@ -169,24 +154,24 @@ pub(in crate::compile) struct HostCompiler<'a> {
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
     pub visible: &'a VisibleRoutes,
-    /// What these servers were compiled to before.
+    /// Virtual hosts of these servers in the snapshot before.
     pub before: Option<&'a Arc<HttpHosts>>,
-    /// What is served to other clusters.
+    /// Virtual host of the routes that are exported to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
 }
 
 impl HostCompiler<'_> {
-    /// All virtual hosts; those of the snapshot before if nothing of them has changed.
+    /// Returns all virtual hosts; those of the snapshot before if nothing of them has changed.
     pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
-        virtual_services: &[&Arc<Object<VirtualService>>],
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
         if let Some(hosts) = self.patch(servers, clusters) {
             return hosts;
         }
-        let parts = hosts(servers, virtual_services, self.identity, |host| {
+        let sources = self.visible.all().iter();
+        let parts = hosts(servers, sources, self.identity, |host| {
             clusters.aliases(host)
         });
         let virtual_hosts: Vec<Arc<VirtualHost>> = parts
@@ -211,10 +196,11 @@ impl HostCompiler<'_> {
         Arc::new(HttpHosts::new(virtual_hosts, addresses, exports))
     }
 
-    /// The virtual hosts of the snapshot before, with those compiled again that the change touches; none if that takes more.
+    /// Returns the virtual hosts of the snapshot before, with those compiled again that the change touches; `None` if
+    /// all have to be looked at.
     fn patch(&self, servers: &[Bound<'_>], clusters: &mut Clusters<'_>) -> Option<Arc<HttpHosts>> {
         let before = self.before?;
-        let touched = clusters.touched_routes().names()?;
+        let touched = clusters.touched_routes().sources()?;
         if before.exports.as_ref().map(Arc::as_ptr) != self.exports.map(Arc::as_ptr) {
             return None;
         }
@@ -252,39 +238,35 @@ impl HostCompiler<'_> {
         Some(Arc::new(before.with_routes(virtual_hosts)))
     }
 
-    /// What the virtual hosts of these VirtualServices are made from; none if one of them is served by other names, too, which
-    /// depends on all the others.
+    /// Returns the parts of the virtual hosts of these sources; `None` if one of them is served by other names, too,
+    /// which depends on all the others.
     fn touched_hosts<'a>(
         &'a self,
-        touched: &BTreeSet<Name>,
+        touched: &'a [RouteSource],
         servers: &'a [Bound<'_>],
         clusters: &Clusters<'_>,
     ) -> Option<BTreeMap<Arc<str>, HostParts<'a>>> {
-        let domain = &*self.identity.domain;
-        let own = self.visible.named(touched, self.resources, self.identity);
-        let mut full_hosts = own.iter().flat_map(|object| {
-            let hosts = object.spec.hosts.iter();
-            hosts.map(|host| hostname::complete(&host.value, &object.id.namespace, domain))
-        });
+        let domain = &self.identity.domain;
+        let mut full_hosts = touched.iter().flat_map(|source| source.hosts(domain));
         if full_hosts.any(|host| !clusters.aliases(&host).is_empty()) {
             return None;
         }
-        let names = hosts(servers, &own, self.identity, |_| Vec::new());
+        let names = hosts(servers, touched.iter(), self.identity, |_| Vec::new());
         let names: BTreeSet<Arc<str>> = names
             .into_iter()
             .filter(|(_, parts)| !parts.attached.is_empty())
             .map(|(name, _)| name)
             .collect();
         // others may share these virtual hosts
-        let sharing = self.visible.sharing(&names);
-        let mut parts = hosts(servers, &sharing, self.identity, |host| {
+        let sharing = self.visible.sharing(&names).into_iter();
+        let mut parts = hosts(servers, sharing, self.identity, |host| {
             clusters.aliases(host)
         });
         parts.retain(|name, _| names.contains(name));
         Some(parts)
     }
 
-    /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.
+    /// Returns one virtual host; the one of the snapshot before if nothing that it is made of has changed.
     pub(in crate::compile) fn virtual_host(
         &self,
         name: Arc<str>,
@@ -308,10 +290,10 @@ impl HostCompiler<'_> {
         })
     }
 
-    /// Whether there is a virtual host of these parts. Where no VirtualService keeps a rule, the wider host serves.
+    /// Whether there is a virtual host of these parts. Where no route source keeps a rule, the wider host serves.
     fn is_served(&self, parts: &HostParts<'_>) -> bool {
         let keeps_rule = |attached: &Attached<'_>| {
-            rules::keeps_any(attached.object, self.resources, &self.scope(attached))
+            rules::keeps_any(attached.source, self.resources, &self.scope(attached))
         };
         parts.is_of_server || parts.attached.iter().any(keeps_rule)
     }
@@ -324,12 +306,13 @@ impl HostCompiler<'_> {
         }
     }
 
-    /// The routes of all VirtualServices on a host, in order; routes that match every request go last.
+    /// Returns the routes of all sources on a host: source by source, in the order of each; routes that match every
+    /// request go last. An order over all sources by specificity would be another sort key here.
     fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
         let mut routes = Vec::new();
         for attached in &parts.attached {
             let scope = self.scope(attached);
-            let rules = delegates::expand(attached.object, self.resources);
+            let rules = delegates::expand(attached.source, self.resources);
             rules::compile(&rules, &scope, clusters, &mut routes);
         }
         let is_last = |(rule, _): &Compiled| rule.conditions.goes_last();
@@ -339,9 +322,9 @@ impl HostCompiler<'_> {
         routes
     }
 
-    /// Hash over everything that the routes of a host follow from: the VirtualServices and their delegates, where they
-    /// stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part of it:
-    /// routes know them by number.
+    /// Returns the hash of everything that the routes of a host follow from: the route sources and their delegates,
+    /// where they stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part
+    /// of it: routes know them by number.
     fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (name, self.key, &parts.redirect, parts.is_grpc_web).hash(&mut hasher);
@@ -349,54 +332,36 @@ impl HostCompiler<'_> {
             for gateway in &attached.gateways {
                 gateway.to_string().hash(&mut hasher);
             }
-            self.hash_service(attached.object, clusters, &mut hasher);
-            for rule in &attached.object.spec.http {
-                if let HttpAction::Delegate(delegate) = &rule.action
-                    && let Some(object) = self.resources.virtual_services.get(&delegate.name)
-                    // others lend no rules
-                    && object.spec.is_delegate()
-                {
-                    self.hash_service(object, clusters, &mut hasher);
+            self.hash_source(attached.source, clusters, &mut hasher);
+            for (_, name) in attached.source.delegates() {
+                if let Ok(delegate) = attached.source.delegate(name, self.resources) {
+                    self.hash_source(&delegate, clusters, &mut hasher);
                 }
             }
         }
         hasher.finish()
     }
 
-    fn hash_service(
+    fn hash_source(
         &self,
-        object: &Object<VirtualService>,
+        source: &RouteSource,
         clusters: &Clusters<'_>,
         hasher: &mut DefaultHasher,
     ) {
-        (
-            object.fingerprint,
-            &object.provenance.file,
-            object.provenance.line,
-        )
-            .hash(hasher);
-        for rule in &object.spec.http {
-            let routed: &[HttpDestination] = match &rule.action {
-                HttpAction::Route(destinations) => destinations,
-                _ => &[],
-            };
-            let routed = routed.iter().map(|weighted| &weighted.destination);
-            let mirrored = retries::mirrors(rule).map(|(_, destination, _)| destination);
-            for destination in routed.chain(mirrored) {
-                let host = clusters.destination(&destination.host, &object.id.namespace);
-                host.hash(hasher);
-                clusters.shifts(&host).hash(hasher);
-                if destination.port.is_none() {
-                    clusters
-                        .port(&host, None, self.key.address.port())
-                        .hash(hasher);
-                }
+        source.hash_content(hasher);
+        for destination in source.http().iter().flat_map(|rule| rule.destinations()) {
+            let host = clusters.destination(&destination.host, &source.id().namespace);
+            host.hash(hasher);
+            clusters.shifts(&host).hash(hasher);
+            if destination.port.is_none() {
+                let port = clusters.port(&host, None, self.key.address.port());
+                port.hash(hasher);
             }
         }
     }
 }
 
-/// A virtual host as it was, with the clusters that it leads to.
+/// Keeps an unchanged virtual host, and the clusters that it leads to.
 pub(in crate::compile) fn keep(
     host: &Arc<VirtualHost>,
     clusters: &mut Clusters<'_>,
@@ -405,15 +370,15 @@ pub(in crate::compile) fn keep(
     Arc::clone(host)
 }
 
-/// Takes the clusters that a virtual host leads to, which is as it was.
+/// Keeps the clusters that an unchanged virtual host leads to.
 fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
     for destination in host.routes.iter().flat_map(Route::destinations) {
         clusters.need_again(destination);
     }
 }
 
-/// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of this
-/// one tells it, too.
+/// Returns the rule of `httpsRedirect`, which comes before all others: it matches requests that did not come by https,
+/// to this proxy or to a trusted one in front of it.
 fn https_redirect(provenance: &Provenance) -> Compiled {
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();

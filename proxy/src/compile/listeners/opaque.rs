@@ -1,21 +1,20 @@
-//! Rules for connections: `tls` and `tcp` of VirtualServices, and the names of AUTO_PASSTHROUGH.
+//! Rules for connections: `tls` and `tcp` of route sources, and the names of AUTO_PASSTHROUGH.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::catalog::hostname;
+use config_loader::resource::Line;
 use config_loader::resource::istio::{
     Destination as RawDestination, GatewayRef, L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule,
-    VirtualService,
 };
-use config_loader::resource::{Line, Object};
 
 use ipnet::IpNet;
 
 use crate::compile::clusters;
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::bound::Bound;
-use crate::compile::provenance::provenance_of;
+use crate::compile::route_source::RouteSource;
 use crate::compile::rules::destinations::WHOLE;
 use crate::compile::rules::destinations::part_of;
 use crate::compile::service::Shift;
@@ -26,7 +25,7 @@ use traffic::cluster::Split;
 use traffic::provenance::Provenance;
 use traffic::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
 
-/// Which rules a server uses.
+/// Rules that a server uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum Rules {
     /// The name of a cluster in the SNI.
@@ -41,15 +40,16 @@ pub(in crate::compile) enum Rules {
 pub(in crate::compile) struct OpaqueCompiler<'a> {
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
-    pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
-    /// What the server was compiled to before.
+    /// Visible route sources, in the order of their precedence.
+    pub sources: &'a [RouteSource],
+    /// Routes of the server in the snapshot before.
     pub before: Option<&'a Arc<OpaqueRoutes>>,
 }
 
-/// A rule with where it leads.
+/// Rule with its route.
 pub(in crate::compile) type Compiled = (OpaqueRule, OpaqueRoute);
 
-/// The rules as a table; that of the snapshot before if they are the same.
+/// Returns the rules as a table; that of the snapshot before if they are the same.
 pub(in crate::compile) fn assemble(
     compiled: Vec<Compiled>,
     federated: Option<Federated>,
@@ -72,7 +72,7 @@ pub(in crate::compile) fn assemble(
 }
 
 impl OpaqueCompiler<'_> {
-    /// The routes of a server; those of the snapshot before if nothing of them has changed.
+    /// Returns the routes of a server; those of the snapshot before if nothing of them has changed.
     pub(in crate::compile) fn compile(
         &self,
         rules: Rules,
@@ -101,65 +101,57 @@ impl OpaqueCompiler<'_> {
         assemble(compiled, federated, self.before)
     }
 
-    /// The VirtualServices with a host of a server, oldest first.
-    fn attached<'s>(
-        &'s self,
-        bound: &'s Bound<'_>,
-    ) -> impl Iterator<Item = &'s Arc<Object<VirtualService>>> {
-        let services = self.virtual_services.iter().copied();
-        services.filter(|object| bound.has(object, self.identity))
+    /// Returns the route sources with a host of a server, in the order of their precedence.
+    fn attached<'s>(&'s self, bound: &'s Bound<'_>) -> impl Iterator<Item = &'s RouteSource> {
+        let sources = self.sources.iter();
+        sources.filter(|source| bound.has(source, self.identity))
     }
 
-    /// The first rule of the oldest VirtualService whose port and gateways fit, after those before it that take clients
-    /// of one subnet. Nothing else of a match block counts where there is no proxy next to the client. Before them all come
-    /// the rules of VirtualServices whose hosts have addresses, for connections to these.
+    /// Adds the first rule of the first route source whose port and gateways fit, after those before it that take
+    /// clients of one subnet. Nothing else of a match block counts where there is no proxy next to the client. Before
+    /// them all come the rules of sources whose hosts have addresses, for connections to these.
     fn tcp(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
-        let mut addressed: Vec<(IpNet, &Arc<Object<VirtualService>>)> = Vec::new();
-        for object in self
-            .attached(bound)
-            .filter(|object| !object.spec.tcp.is_empty())
-        {
-            let vips = self.vips(object, clusters).into_iter();
-            addressed.extend(vips.map(|net| (net, object)));
+        let mut addressed: Vec<(IpNet, &RouteSource)> = Vec::new();
+        for source in self.attached(bound).filter(|one| !one.tcp().is_empty()) {
+            let vips = self.vips(source, clusters).into_iter();
+            addressed.extend(vips.map(|net| (net, source)));
         }
-        // the smallest block first, then the oldest VirtualService
+        // the smallest block first, then the first source
         addressed.sort_by_key(|(net, _)| u8::MAX - net.prefix_len());
-        for (net, object) in addressed {
-            self.tcp_of(object, bound, (Some(net), clusters), compiled);
+        for (net, source) in addressed {
+            self.tcp_of(source, bound, (Some(net), clusters), compiled);
         }
-        for object in self.attached(bound) {
-            if self.tcp_of(object, bound, (None, clusters), compiled) {
+        for source in self.attached(bound) {
+            if self.tcp_of(source, bound, (None, clusters), compiled) {
                 return;
             }
         }
     }
 
-    /// The addresses of the services that are among the hosts of a VirtualService.
-    fn vips(&self, object: &Object<VirtualService>, clusters: &Clusters<'_>) -> Vec<IpNet> {
-        let hosts = object.spec.hosts.iter().map(|host| {
-            hostname::complete(&host.value, &object.id.namespace, &self.identity.domain)
-        });
+    /// Returns the addresses of the services that are among the hosts of a route source.
+    fn vips(&self, source: &RouteSource, clusters: &Clusters<'_>) -> Vec<IpNet> {
+        let hosts = source.hosts(&self.identity.domain);
         let aliases = hosts.flat_map(|host| clusters.aliases(&host));
         let nets = aliases.filter_map(|alias| vips::of_name(&alias));
         nets.collect()
     }
 
-    /// The rules of a VirtualService that fit, up to one that takes all; whether there is one. With a subnet, those for
-    /// connections to it.
+    /// Adds the rules of a route source that fit, up to one that takes all; whether there is one. With a subnet, those
+    /// for connections to it.
     fn tcp_of(
         &self,
-        object: &Arc<Object<VirtualService>>,
+        source: &RouteSource,
         bound: &Bound<'_>,
         (to, clusters): (Option<IpNet>, &mut Clusters<'_>),
         compiled: &mut Vec<Compiled>,
     ) -> bool {
-        for rule in &object.spec.tcp {
-            for (line, source) in self.admitting(rule, &bound.reference) {
-                let provenance = provenance_of(object.as_ref(), line.0);
-                let route = self.route(object, &rule.route, provenance.clone(), clusters);
-                let takes_all = source.is_none();
+        for rule in source.tcp() {
+            for (line, clients) in self.admitting(rule, &bound.reference) {
+                let provenance = source.provenance(line);
+                let route = self.route(source, &rule.route, provenance.clone(), clusters);
+                let takes_all = clients.is_none();
                 let conditions = OpaqueConditions {
-                    source_subnets: source.into_iter().collect(),
+                    source_subnets: clients.into_iter().collect(),
                     destination_subnets: to.into_iter().collect(),
                     ..OpaqueConditions::default()
                 };
@@ -178,7 +170,8 @@ impl OpaqueCompiler<'_> {
         false
     }
 
-    /// Lines of the blocks by which a `tcp` rule takes connections of a server, and the subnet that their clients are in.
+    /// Returns the lines of the blocks by which a `tcp` rule takes connections of a server, and the subnet that their
+    /// clients are in.
     fn admitting(&self, rule: &TcpRule, gateway: &GatewayRef) -> Vec<(Line, Option<IpNet>)> {
         if rule.matches.is_empty() {
             return vec![(rule.line, None)];
@@ -197,13 +190,13 @@ impl OpaqueCompiler<'_> {
         port.is_none_or(|port| port == self.key.address.port())
     }
 
-    /// Every `tls` rule of every VirtualService, a match block at a time.
+    /// Adds every `tls` rule of every route source, a match block at a time.
     fn tls(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
-        for object in self.attached(bound) {
-            for rule in &object.spec.tls {
+        for source in self.attached(bound) {
+            for rule in source.tls() {
                 let blocks = rule.matches.iter();
                 for block in blocks.filter(|block| self.admits(block, &bound.reference)) {
-                    compiled.push(self.tls_block(object, rule, block, clusters));
+                    compiled.push(self.tls_block(source, rule, block, clusters));
                 }
             }
         }
@@ -223,19 +216,19 @@ impl OpaqueCompiler<'_> {
 
     pub(in crate::compile) fn tls_block(
         &self,
-        object: &Object<VirtualService>,
+        source: &RouteSource,
         rule: &TlsRule,
         block: &TlsMatch,
         clusters: &mut Clusters<'_>,
     ) -> Compiled {
-        let provenance = provenance_of(object, block.line.0);
+        let provenance = source.provenance(block.line);
         let sni_hosts = block.sni_hosts.iter();
         let conditions = OpaqueConditions {
             sni_hosts: sni_hosts.map(|name| sni_name(name)).collect(),
             destination_subnets: block.destination_subnets.clone().into_boxed_slice(),
             source_subnets: Box::default(),
         };
-        let route = self.route(object, &rule.route, provenance.clone(), clusters);
+        let route = self.route(source, &rule.route, provenance.clone(), clusters);
         (
             OpaqueRule {
                 conditions,
@@ -247,7 +240,7 @@ impl OpaqueCompiler<'_> {
 
     pub(in crate::compile) fn route(
         &self,
-        object: &Object<VirtualService>,
+        source: &RouteSource,
         destinations: &[L4Destination],
         provenance: Provenance,
         clusters: &mut Clusters<'_>,
@@ -255,7 +248,7 @@ impl OpaqueCompiler<'_> {
         let full = |destination: &L4Destination, clusters: &Clusters<'_>| {
             let host = &destination.destination.host;
             clusters
-                .destination(host, &object.id.namespace)
+                .destination(host, &source.id().namespace)
                 .into_owned()
         };
         let shifts = destinations
@@ -289,7 +282,7 @@ impl OpaqueCompiler<'_> {
                 name,
                 cluster,
                 position,
-                provenance: provenance_of(object, weighted.line.0),
+                provenance: source.provenance(weighted.line),
             };
             entries.push((weighted.weight.saturating_mul(whole), to));
         }

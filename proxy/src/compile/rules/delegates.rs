@@ -1,73 +1,46 @@
 //! Delegation: a root rule with `delegate` is replaced by the rules of another VirtualService.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use config_loader::resource::Object;
-use config_loader::resource::istio::{
-    HttpAction, HttpMatch, HttpRule, StringMatch, VirtualService, conflict,
-};
-use config_loader::{Name, ResourceSet};
+use config_loader::ResourceSet;
+use config_loader::resource::Line;
+use config_loader::resource::istio::{HttpAction, HttpMatch, HttpRule, StringMatch, conflict};
 
-use crate::compile::provenance::object_name;
+use crate::compile::route_source::RouteSource;
 use crate::compile::rules::scope::Sourced;
 
-/// The rules of a VirtualService, with those of its delegates in place of the rules that name them. A delegate that
-/// is missing, has hosts of its own or is not exported to here takes its root rule with it, nothing else.
+/// Returns the rules of a source, with those of its delegates in place of the rules that name them. A delegate that
+/// lends no rules takes its root rule with it, nothing else.
 pub(in crate::compile) fn expand<'a>(
-    root: &'a Object<VirtualService>,
-    resources: &'a ResourceSet,
+    root: &'a RouteSource,
+    resources: &ResourceSet,
 ) -> Vec<Sourced<'a>> {
-    let mut rules = Vec::with_capacity(root.spec.http.len());
-    let own_name = object_name(root);
-    for rule in &root.spec.http {
+    let mut rules = Vec::with_capacity(root.http().len());
+    let own = root.provenance(Line(0));
+    for rule in root.http() {
         let rule: &HttpRule = rule;
-        let HttpAction::Delegate(delegate) = &rule.action else {
+        let HttpAction::Delegate(named) = &rule.action else {
             rules.push(Sourced {
                 rule: Cow::Borrowed(rule),
-                object: root,
-                name: Arc::clone(&own_name),
+                source: root.clone(),
+                at: own.clone(),
             });
             continue;
         };
-        let Ok(object) = lend(&delegate.name, root, resources) else {
+        let Ok(delegate) = root.delegate(&named.name, resources) else {
             continue;
         };
-        let merged = object
-            .spec
-            .http
-            .iter()
-            .filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
-        let name = object_name(object);
-        let merged = merged.filter_map(|inner| merge(rule, inner));
+        let at = delegate.provenance(Line(0));
+        let lent = delegate.http().iter();
+        let lent = lent.filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
+        let merged = lent.filter_map(|inner| merge(rule, inner));
         rules.extend(merged.map(|rule| Sourced {
             rule: Cow::Owned(rule),
-            object,
-            name: Arc::clone(&name),
+            source: delegate.clone(),
+            at: at.clone(),
         }));
     }
     rules
-}
-
-/// The delegate that a root names.
-///
-/// # Errors
-///
-/// Why it lends no rules.
-pub(in crate::compile) fn lend<'a>(
-    name: &Name,
-    root: &Object<VirtualService>,
-    resources: &'a ResourceSet,
-) -> Result<&'a Object<VirtualService>, &'static str> {
-    let object = resources.virtual_services.get(name);
-    let object = object.ok_or("does not exist")?;
-    if !object.spec.is_delegate() {
-        return Err("has hosts of its own, so it is no delegate");
-    }
-    if !object.spec.export_to.includes(&root.id.namespace) {
-        return Err("is not exported to the namespace of its root (exportTo)");
-    }
-    Ok(object)
 }
 
 /// Merges a root rule into a rule of its delegate; `None` when some block of the delegate fits no block of the root.

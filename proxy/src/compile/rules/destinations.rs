@@ -1,4 +1,4 @@
-//! Where a rule sends requests: its weighted destinations, and the policy of destinations that a traffic shift replaces.
+//! Destinations of a rule, with their weights. A traffic shift replaces a destination by its parts.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(in crate::compile) fn complete<'a>(
     written: &'a RawDestination,
     clusters: &Clusters<'_>,
 ) -> Cow<'a, str> {
-    clusters.destination(&written.host, &sourced.object.id.namespace)
+    clusters.destination(&written.host, &sourced.source.id().namespace)
 }
 
 /// A part of a shift as a destination of the rule at that position; `port` is the one that is asked for.

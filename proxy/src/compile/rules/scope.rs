@@ -1,19 +1,16 @@
-//! What rules are compiled from, and for.
+//! Input of compiling rules: rules with their sources, and the listener and proxy that they are compiled for.
 
-use std::sync::Arc;
+use config_loader::resource::Line;
+use config_loader::resource::istio::{GatewayRef, HttpMatch, HttpRule};
 
-use config_loader::resource::istio::{
-    GatewayRef, HttpAction, HttpDestination, HttpMatch, HttpRule, VirtualService,
-};
-use config_loader::resource::{Line, Object};
-
+use crate::compile::route_source::RouteSource;
 use crate::identity::Identity;
 use traffic::provenance::Provenance;
 
-/// What the rules of a VirtualService are compiled for.
+/// Listener and proxy that rules are compiled for.
 pub(in crate::compile) struct RuleScope<'a> {
     pub identity: &'a Identity,
-    /// The gateways whose servers the routes are for.
+    /// Gateways whose servers the routes are for.
     pub gateways: &'a [&'a GatewayRef],
     /// Port of the listener.
     pub port: u16,
@@ -25,8 +22,8 @@ impl RuleScope<'_> {
         self.objection(block).is_none()
     }
 
-    /// The first field of a block that needs no request and does not hold here. A block that names gateways asks for
-    /// nothing else but the port.
+    /// Returns the first field of a block that needs no request and does not hold here. A block that names gateways
+    /// asks for nothing else but the port.
     pub(in crate::compile) fn objection(&self, block: &HttpMatch) -> Option<&'static str> {
         if block.port.is_some_and(|port| port != self.port) {
             return Some("port");
@@ -46,28 +43,20 @@ impl RuleScope<'_> {
     }
 }
 
-/// A rule with the VirtualService that wrote it: a delegate's rules keep their own.
+/// Rule with its source, which is the delegate for a delegate's rule.
 pub(in crate::compile) struct Sourced<'a> {
     pub rule: std::borrow::Cow<'a, HttpRule>,
-    pub object: &'a Object<VirtualService>,
-    /// The object's full name.
-    pub name: Arc<str>,
+    pub source: RouteSource,
+    /// Location of the source as a whole.
+    pub at: Provenance,
 }
 
 impl Sourced<'_> {
-    /// Where it sends requests, if it does.
-    pub(in crate::compile) fn destinations(&self) -> &[HttpDestination] {
-        match &self.rule.action {
-            HttpAction::Route(destinations) => destinations,
-            _ => &[],
-        }
-    }
-
+    /// Returns the location of a line of the source's document.
     pub(in crate::compile) fn provenance(&self, line: Line) -> Provenance {
         Provenance {
-            object: Arc::clone(&self.name),
-            file: Arc::clone(&self.object.provenance.file),
-            line: self.object.line_of(line),
+            line: self.source.line_of(line),
+            ..self.at.clone()
         }
     }
 }

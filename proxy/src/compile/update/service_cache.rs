@@ -32,7 +32,7 @@ struct CachedServices {
     clusters: ClusterReads,
 }
 
-/// What a compile begins with.
+/// Start of a compile: parts of the last one, and what differs from it.
 pub(in crate::compile) struct Start {
     pub services: Services,
     pub routes: VisibleRoutes,
@@ -44,7 +44,8 @@ pub(in crate::compile) struct Start {
 }
 
 impl ServiceCache {
-    /// The services and VirtualServices of these resources, and what differs. Afterwards nothing is remembered, until [`ServiceCache::keep`].
+    /// The services and route sources of these resources, and what differs. Afterwards nothing is remembered, until
+    /// [`ServiceCache::keep`].
     pub(in crate::compile) fn start(&mut self, inputs: &Inputs<'_>, tape: &Tape) -> Start {
         let (resources, identity) = (inputs.resources, inputs.identity);
         let kept = self.0.take().filter(|kept| kept.identity == *identity);

@@ -1,16 +1,17 @@
-//! Virtual hosts of a sidecar: for each service that speaks HTTP its VirtualService, or a route of its own.
+//! Virtual hosts of a sidecar: for each service that speaks HTTP its route source, or a route of its own.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use config_loader::ObjectRef;
 use config_loader::catalog::{HostIndex, hostname};
-use config_loader::resource::Object;
-use config_loader::resource::istio::{GatewayRef, VirtualService};
+use config_loader::resource::istio::GatewayRef;
 
 use crate::compile::Inputs;
 use crate::compile::clusters::{self, Clusters};
 use crate::compile::listeners::hosts::{Attached, HostCompiler, HostParts, keep};
+use crate::compile::route_source::RouteSource;
 use crate::compile::rules;
 use crate::compile::rules::destinations::part_of;
 use crate::compile::rules::scope::RuleScope;
@@ -26,20 +27,19 @@ use traffic::route::{Conditions, Rule, Table};
 
 use super::unknown::Unknown;
 
-/// VirtualServices of the mesh by host, in the order of their precedence.
-pub(super) type ByHost<'a> = HostIndex<Vec<&'a Arc<Object<VirtualService>>>>;
+/// Route sources of the mesh by host, in the order of their precedence.
+pub(super) type ByHost<'a> = HostIndex<Vec<&'a RouteSource>>;
 
-/// Indexes VirtualServices of the mesh, in the order of their precedence, by their hosts: all that `has` takes.
+/// Indexes route sources of the mesh, in the order of their precedence, by their hosts: all that `has` takes.
 pub(super) fn by_host<'a>(
-    virtual_services: &[&'a Arc<Object<VirtualService>>],
+    sources: &[&'a RouteSource],
     domain: &str,
-    has: impl Fn(&VirtualService) -> bool,
+    has: impl Fn(&RouteSource) -> bool,
 ) -> ByHost<'a> {
     let mut index = ByHost::new();
-    for object in virtual_services.iter().filter(|object| has(&object.spec)) {
-        for host in &object.spec.hosts {
-            let host = hostname::complete(&host.value, &object.id.namespace, domain);
-            index.entry(&host).push(*object);
+    for source in sources.iter().filter(|source| has(source)) {
+        for host in source.hosts(domain) {
+            index.entry(&host).push(*source);
         }
     }
     index
@@ -54,7 +54,7 @@ pub(super) struct NamedHosts<'a> {
     /// The listener; its port is that of the services.
     pub key: &'a ListenerKey,
     pub before: Option<&'a Arc<HttpHosts>>,
-    pub virtual_services: &'a ByHost<'a>,
+    pub sources: &'a ByHost<'a>,
     pub visible: &'a VisibleRoutes,
     pub unknown: &'a Unknown<'a>,
 }
@@ -63,7 +63,8 @@ pub(super) struct NamedHosts<'a> {
 type NamedHost = (Arc<VirtualHost>, Vec<Arc<str>>);
 
 impl NamedHosts<'_> {
-    /// The virtual hosts of these services, each with the port that is meant, sorted by host; and the one for all others.
+    /// The virtual hosts of these services, each with the port that is meant, sorted by host; and the one for all
+    /// others.
     pub(super) fn compile(
         &self,
         services: &[(Arc<Service>, Port)],
@@ -103,8 +104,8 @@ impl NamedHosts<'_> {
         Arc::new(HttpHosts::with_aliases(hosts, aliases))
     }
 
-    /// The virtual host of a service: the most specific VirtualService for its host has it, of several the first. An alias
-    /// without one has the VirtualService of its target.
+    /// Returns the virtual host of a service: the most specific route source for its host has it, of several the first.
+    /// An alias without one has the route source of its target.
     fn of_service(
         &self,
         service: &Arc<Service>,
@@ -113,39 +114,39 @@ impl NamedHosts<'_> {
     ) -> Arc<VirtualHost> {
         let name = &service.host;
         let behind = clusters.behind_alias(name);
-        let ruled = self.virtual_services.find(name);
-        let ruled = ruled.or_else(|| self.virtual_services.find(&behind));
-        let object = ruled.and_then(|objects| objects.first());
-        match object.filter(|object| self.keeps_rule(object)) {
-            Some(object) => {
+        let ruled = self.sources.find(name);
+        let ruled = ruled.or_else(|| self.sources.find(&behind));
+        let source = ruled.and_then(|sources| sources.first());
+        match source.filter(|source| self.keeps_rule(source)) {
+            Some(source) => {
                 let is_grpc_web = port.carries == Carries::GrpcWeb;
-                self.of_virtual_service(name, object, is_grpc_web, clusters)
+                self.of_source(name, source, is_grpc_web, clusters)
             }
             None => self.own_route((service, &behind), port, clusters),
         }
     }
 
-    /// Whether a VirtualService has a rule for this listener. One without makes no virtual host.
-    fn keeps_rule(&self, object: &Object<VirtualService>) -> bool {
+    /// Whether a route source has a rule for this listener. One without makes no virtual host.
+    fn keeps_rule(&self, source: &RouteSource) -> bool {
         let scope = RuleScope {
             identity: self.inputs.identity,
             gateways: &[&MESH],
             port: self.key.address.port(),
         };
-        rules::keeps_any(object, self.inputs.resources, &scope)
+        rules::keeps_any(source, self.inputs.resources, &scope)
     }
 
-    fn of_virtual_service(
+    fn of_source(
         &self,
         name: &Arc<str>,
-        object: &Arc<Object<VirtualService>>,
+        source: &RouteSource,
         is_grpc_web: bool,
         clusters: &mut Clusters<'_>,
     ) -> Arc<VirtualHost> {
         let parts = HostParts {
             is_grpc_web,
             attached: vec![Attached {
-                object,
+                source,
                 gateways: vec![&MESH],
             }],
             ..HostParts::default()
@@ -161,8 +162,8 @@ impl NamedHosts<'_> {
         compiler.virtual_host(Arc::clone(name), &parts, clusters)
     }
 
-    /// Hosts of VirtualServices that no service has on this port are served on the port of HTTP, and on those of the
-    /// services that the VirtualService is for.
+    /// Adds the hosts of route sources that no service has on this port: on the port of HTTP, and on those of the
+    /// services that the source is for.
     fn add_unserved(
         &self,
         services: &[(Arc<Service>, Port)],
@@ -171,12 +172,12 @@ impl NamedHosts<'_> {
     ) {
         let port = self.key.address.port();
         let attached = self.attached(services);
-        for (host, objects) in self.virtual_services.iter() {
-            let counts = |object: &&&Arc<Object<VirtualService>>| {
-                port == HTTP_PORT || attached.contains(&Arc::as_ptr(object))
+        for (host, sources) in self.sources.iter() {
+            let counts = |source: &&&RouteSource| {
+                port == HTTP_PORT || attached.contains(&std::ptr::from_ref(source.id()))
             };
-            let mut objects = objects.iter().filter(counts).peekable();
-            if objects.peek().is_none() {
+            let mut sources = sources.iter().filter(counts).peekable();
+            if sources.peek().is_none() {
                 continue;
             }
             let is_served = match host.starts_with('*') {
@@ -191,32 +192,32 @@ impl NamedHosts<'_> {
                     })
                 }
             };
-            let object = objects.find(|object| !is_served && self.keeps_rule(object));
-            if let Some(object) = object {
-                let virtual_host = self.of_virtual_service(host, object, false, clusters);
+            let source = sources.find(|source| !is_served && self.keeps_rule(source));
+            if let Some(source) = source {
+                let virtual_host = self.of_source(host, source, false, clusters);
                 named.push((virtual_host, Vec::new()));
             }
         }
     }
 
-    /// VirtualServices that are for one of these services: by its host, or as the most specific one by a wildcard.
-    fn attached(
-        &self,
-        services: &[(Arc<Service>, Port)],
-    ) -> HashSet<*const Object<VirtualService>> {
+    /// Returns the route sources that are for one of these services: by its host, or as the most specific one by a
+    /// wildcard.
+    fn attached(&self, services: &[(Arc<Service>, Port)]) -> HashSet<*const ObjectRef> {
         let of_service = |(service, _): &(Arc<Service>, Port)| {
-            let exact = self.virtual_services.get(&service.host);
+            let exact = self.sources.get(&service.host);
             let found = exact.map(Vec::as_slice).or_else(|| {
-                let wild = self.virtual_services.find(&service.host)?;
+                let wild = self.sources.find(&service.host)?;
                 Some(&wild[..wild.len().min(1)])
             });
             found.unwrap_or_default()
         };
-        let objects = services.iter().flat_map(of_service);
-        objects.map(|object| Arc::as_ptr(object)).collect()
+        let sources = services.iter().flat_map(of_service);
+        sources
+            .map(|source| std::ptr::from_ref(source.id()))
+            .collect()
     }
 
-    /// The virtual host of a service without a VirtualService; the one of the snapshot before if it is the same.
+    /// The virtual host of a service without a route source; the one of the snapshot before if it is the same.
     fn own_route(
         &self,
         (service, behind): (&Arc<Service>, &str),
@@ -315,7 +316,7 @@ impl NamedHosts<'_> {
         (rule, route)
     }
 
-    /// What else clients may call a service: by its short names, as far as the namespace of the workload allows, and by its
+    /// Returns further names of a service: its short names, as far as the namespace of the workload allows, and its
     /// addresses.
     fn aliases(&self, service: &Service, clusters: &Clusters<'_>) -> Vec<Arc<str>> {
         let identity = self.inputs.identity;

@@ -1,17 +1,17 @@
-//! What the workload reaches: a listener for each port of the services that its Sidecar lets it see, and one for all others.
+//! Outbound listeners of a sidecar: one for each port of the services that its Sidecar lets it see, and one for all
+//! others.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use config_loader::catalog::hostname;
-use config_loader::resource::Object;
-use config_loader::resource::istio::{Bind, CaptureMode, EgressListener, VirtualService};
+use config_loader::resource::istio::{Bind, CaptureMode, EgressListener};
 use ipnet::IpNet;
 
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::chains::{http_hosts, opaque_routes};
 use crate::compile::listeners::opaque::{Compiled, assemble};
+use crate::compile::route_source::RouteSource;
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::update::visible_routes::VisibleRoutes;
@@ -78,7 +78,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
     }
 }
 
-/// VirtualServices that count for an entry of `egress`, by the kind of their rules.
+/// Route sources that count for an entry of `egress`, by the kind of their rules.
 #[derive(Default)]
 struct Rules<'a> {
     http: ByHost<'a>,
@@ -99,23 +99,15 @@ impl<'a> Rules<'a> {
             Some(None) => false,
             Some(Some(entry)) => entry.overlaps(namespace, host, own),
         };
-        let counts = |object: &&Arc<Object<VirtualService>>| {
-            let (namespace, spec) = (&object.id.namespace, &object.spec);
-            let is_of_mesh = spec.gateways.iter().any(|one| one.value == MESH);
-            let mut hosts = spec.hosts.iter();
-            is_of_mesh
-                && hosts.any(|host| {
-                    reaches(
-                        namespace,
-                        &hostname::complete(&host.value, namespace, domain),
-                    )
-                })
+        let counts = |source: &&RouteSource| {
+            let mut hosts = source.hosts(domain);
+            source.is_attached_to(&MESH) && hosts.any(|host| reaches(&source.id().namespace, &host))
         };
-        let counting: Vec<_> = routes.all().into_iter().filter(counts).collect();
+        let counting: Vec<_> = routes.all().iter().filter(counts).collect();
         Self {
-            http: by_host(&counting, domain, |spec| !spec.http.is_empty()),
-            tcp: by_host(&counting, domain, |spec| !spec.tcp.is_empty()),
-            tls: by_host(&counting, domain, |spec| !spec.tls.is_empty()),
+            http: by_host(&counting, domain, |source| !source.http().is_empty()),
+            tcp: by_host(&counting, domain, |source| !source.tcp().is_empty()),
+            tls: by_host(&counting, domain, |source| !source.tls().is_empty()),
         }
     }
 }
@@ -126,7 +118,7 @@ struct OnPort {
     services: Vec<(Arc<Host>, Port)>,
     /// Line of the Sidecar's entry; 0 if none says anything of the port.
     line: u32,
-    /// What the Sidecar's entry for this port declares; none if no entry names the port.
+    /// Protocol that the Sidecar's entry for this port declares; `None` if no entry names the port.
     asked: Option<Carries>,
 }
 
@@ -145,7 +137,7 @@ impl OnPort {
     }
 }
 
-/// What an entry declares of its port.
+/// Returns the protocol that an entry declares for its port.
 fn declared(entry: &EgressListener) -> Option<Carries> {
     let port = entry.port.as_ref()?;
     Some(Carries::of_protocol(port.protocol))
@@ -203,7 +195,7 @@ fn place(
     }
 }
 
-/// How connections of the workload come to listeners without a socket.
+/// Returns the ways in which connections of the workload come to listeners without a socket.
 fn outbound_intakes(made: &Made<'_>) -> impl Iterator<Item = Intake> + use<> {
     let sockets = made.inputs.identity.sockets;
     let captured = sockets.outbound.map(|_| Intake::CapturedOutbound);
@@ -261,7 +253,7 @@ fn add(
             inputs: made.inputs,
             key: &key,
             before: before.and_then(http_of),
-            virtual_services: &rules.http,
+            sources: &rules.http,
             visible: routes,
             unknown,
         };
@@ -349,7 +341,7 @@ fn add_exact(
     }
 }
 
-/// What becomes of connections to a port as a whole that are TLS, or carry no requests.
+/// Returns the rules for connections to a port as a whole that are TLS, and for those that carry no requests.
 fn bytes(
     sorted: &Sorted,
     connections: &ConnectionRules<'_>,
@@ -404,7 +396,7 @@ fn add_rest(made: &mut Made<'_>, unknown: &Unknown<'_>, clusters: &mut Clusters<
     made.add(key, wanted);
 }
 
-/// What is detected; that of the snapshot before if it is the same.
+/// Returns the service of detected protocols; that of the snapshot before if it is the same.
 pub(super) fn detected(now: Detected, before: Option<&Service>) -> Service {
     match before {
         Some(Service::Detected(before)) if before.is_same(&now) => {
@@ -452,7 +444,7 @@ fn protocols(services: &[(Arc<Host>, Port)]) -> Vec<&'static str> {
     names
 }
 
-/// How pages name what a port carries.
+/// Returns the name of what a port carries, for pages.
 pub(super) fn name_of(carries: Carries) -> &'static str {
     match carries {
         Carries::Bytes => "TCP",

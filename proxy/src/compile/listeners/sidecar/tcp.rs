@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use config_loader::resource::Object;
-use config_loader::resource::istio::{TcpMatch, TcpRule, VirtualService};
+use config_loader::resource::Line;
+use config_loader::resource::istio::{TcpMatch, TcpRule};
 use ipnet::IpNet;
 
 use crate::compile::Inputs;
 use crate::compile::clusters::{self, Clusters};
 use crate::compile::listeners::opaque::{Compiled, OpaqueCompiler, sni_name};
-use crate::compile::provenance::provenance_of;
+use crate::compile::route_source::RouteSource;
 use crate::compile::service::Service;
 use crate::snapshot::{Destination, ListenerKey, OpaqueRoute};
 use traffic::cluster::Split;
@@ -24,9 +24,9 @@ pub(super) struct ConnectionRules<'a> {
     pub inputs: &'a Inputs<'a>,
     /// The listener; its port is that of the services.
     pub key: &'a ListenerKey,
-    /// VirtualServices with `tcp` rules.
+    /// Route sources with `tcp` rules.
     pub tcp: &'a ByHost<'a>,
-    /// VirtualServices with `tls` rules.
+    /// Route sources with `tls` rules.
     pub tls: &'a ByHost<'a>,
 }
 
@@ -35,7 +35,7 @@ impl ConnectionRules<'_> {
         OpaqueCompiler {
             identity: self.inputs.identity,
             key: self.key,
-            virtual_services: &[],
+            sources: &[],
             before: None,
         }
     }
@@ -50,8 +50,8 @@ impl ConnectionRules<'_> {
     ) -> Vec<Compiled> {
         let mut compiled = Vec::new();
         let ruled = self.tcp.find(&service.host);
-        if let Some(object) = ruled.and_then(|objects| objects.first())
-            && self.tcp_of(object, to, &mut compiled, clusters)
+        if let Some(source) = ruled.and_then(|sources| sources.first())
+            && self.tcp_of(source, to, &mut compiled, clusters)
         {
             return compiled;
         }
@@ -59,19 +59,19 @@ impl ConnectionRules<'_> {
         compiled
     }
 
-    /// The `tcp` rules of a VirtualService, up to one that takes all; whether there is one.
+    /// Adds the `tcp` rules of a route source, up to one that takes all; whether there is one.
     fn tcp_of(
         &self,
-        object: &Arc<Object<VirtualService>>,
+        source: &RouteSource,
         to: &[IpNet],
         compiled: &mut Vec<Compiled>,
         clusters: &mut Clusters<'_>,
     ) -> bool {
-        for rule in &object.spec.tcp {
+        for rule in source.tcp() {
             for (line, subnets) in self.admitting(rule) {
-                let provenance = provenance_of(object.as_ref(), line);
+                let provenance = source.provenance(line);
                 let compiler = self.compiler();
-                let route = compiler.route(object, &rule.route, provenance.clone(), clusters);
+                let route = compiler.route(source, &rule.route, provenance.clone(), clusters);
                 let takes_all = subnets.is_empty();
                 let narrowed = narrowed(&subnets, to);
                 if !takes_all && narrowed.is_empty() {
@@ -92,9 +92,9 @@ impl ConnectionRules<'_> {
     }
 
     /// Lines of the blocks by which a `tcp` rule takes connections here, each with the addresses that it asks for.
-    fn admitting(&self, rule: &TcpRule) -> Vec<(u32, Vec<IpNet>)> {
+    fn admitting(&self, rule: &TcpRule) -> Vec<(Line, Vec<IpNet>)> {
         if rule.matches.is_empty() {
-            return vec![(rule.line.0, Vec::new())];
+            return vec![(rule.line, Vec::new())];
         }
         let identity = self.inputs.identity;
         let admits = |block: &&TcpMatch| {
@@ -108,32 +108,27 @@ impl ConnectionRules<'_> {
                 && namespace.is_none_or(|namespace| **namespace == identity.namespace)
         };
         let blocks = rule.matches.iter().filter(admits);
-        let blocks = blocks.map(|block| (block.line.0, block.destination_subnets.clone()));
+        let blocks = blocks.map(|block| (block.line, block.destination_subnets.clone()));
         blocks.collect()
     }
 
-    /// The rules by SNI: those of VirtualServices, then each service by its host, then by its addresses.
+    /// Returns the rules by SNI: those of route sources, then each service by its host, then by its addresses.
     pub(super) fn by_name(
         &self,
         services: &[(Arc<Service>, u16, Vec<IpNet>)],
         clusters: &mut Clusters<'_>,
     ) -> Vec<Compiled> {
         let mut compiled = Vec::new();
-        let mut ruled: Vec<&Arc<Object<VirtualService>>> = Vec::new();
-        for (_, objects) in self.tls.iter() {
-            for object in objects {
-                if !ruled.iter().any(|known| Arc::ptr_eq(known, object)) {
-                    ruled.push(object);
-                }
-            }
-        }
+        let ruled = self.tls.iter().flat_map(|(_, sources)| sources);
+        let mut ruled: Vec<&RouteSource> = ruled.copied().collect();
         ruled.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
+        ruled.dedup();
         let compiler = self.compiler();
-        for object in ruled {
-            for rule in &object.spec.tls {
+        for source in ruled {
+            for rule in source.tls() {
                 let blocks = rule.matches.iter();
                 for block in blocks.filter(|block| compiler.admits(block, &MESH)) {
-                    compiled.push(compiler.tls_block(object, rule, block, clusters));
+                    compiled.push(compiler.tls_block(source, rule, block, clusters));
                 }
             }
         }

@@ -1,8 +1,8 @@
-//! What Destinations require for traffic shifts: subsets by their labels, and the shift itself where it is known to be
-//! attached to the destination.
+//! Requirements of Destinations for traffic shifts: subsets by their labels, and the shift itself where it is known to
+//! be attached to the destination.
 //!
 //! A requirement only says that some policy's shift names subsets of the destination; the policy may be attached to
-//! another one. So the shift counts only if no VirtualService routes the host (one for every host keeps it from the
+//! another one. So the shift counts only if no route source has the host (one for every host keeps it from the
 //! listeners that it is bound to; see `Clusters::shifts`), and the policy is among the policies
 //! applied to the destination, which then says for which requests and sources, or every part of the shift is the same
 //! service.
@@ -27,7 +27,7 @@ use crate::compile::services::collector::Draft;
 /// The key of a cluster, and namespace and name of a service there.
 pub(in crate::compile) type Named<'a> = (Arc<str>, &'a str, &'a str);
 
-/// What has to be known to tell where shifts lead.
+/// Hosts that decide whether a shift counts, and where it leads.
 pub(in crate::compile) struct ShiftTargets<'a> {
     routed: RoutedHosts<'a>,
     /// The hosts by which this proxy reaches services of other clusters.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use config_loader::resource::{Objects, Spec};
 use config_loader::{
-    ControlSettings, KubernetesSettings, LoadOptions, ResourceSet, Sources, Update, Watch,
+    ControlSettings, Fleet, KubernetesSettings, LoadOptions, ResourceSet, Sources, Update, Watch,
     WatchSettings, load_files,
 };
 use regex::Regex;

@@ -20,7 +20,7 @@ use config_loader::resource::{Age, ExportTo, Line, Object};
 use config_loader::{Kind, Name, ObjectRef, ResourceSet};
 
 use crate::compile::provenance::provenance_of;
-use crate::provenance::Provenance;
+use traffic::provenance::Provenance;
 
 /// Resource that routes requests and connections. A clone shares the resource; two are equal if they share one.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
+use crate::Fleet;
 use crate::resource::flomesh::ClusterKey;
-use crate::{Fleet, ReadOptions};
 
 /// Service `web` with two ports, and an import of it from c2 with a third.
 const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\

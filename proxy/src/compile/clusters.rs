@@ -1,7 +1,8 @@
 //! Clusters: a service's port and subset with the policy that balances it.
 //!
-//! Only clusters that a route names are built. A cluster is kept from the snapshot before unless something that it was
-//! made from has changed, and also if all that was read again, and the addresses of its names, are the same.
+//! Only clusters that a route names are built. A cluster is kept from the previous snapshot unless one of its inputs
+//! has changed. It is also kept if its inputs were read again and turned out to be the same, addresses of DNS names
+//! included.
 
 mod connecting;
 mod endpoints;
@@ -53,17 +54,17 @@ pub(in crate::compile) fn name(port: u16, subset: &str, host: &str) -> String {
     format!("outbound|{port}|{subset}|{host}")
 }
 
-/// Settings that the clusters of one name have in common.
+/// Settings shared by all clusters of one name.
 #[derive(Clone, Copy)]
 pub(in crate::compile) struct Making<'a> {
     service: &'a Service,
     port: &'a Port,
     policy: &'a ClusterPolicy,
-    /// Name of the clusters, without that of a member.
+    /// Name of the clusters, without the suffix of a member.
     base: &'a Arc<str>,
-    /// Whether clients have encrypted the traffic, which is passed on as it is.
+    /// Whether the clients' TLS is passed through unchanged.
     is_passed_on: bool,
-    /// Changes to the address that the client dialed, which connections go to; `None` for clusters with endpoints.
+    /// Changes to the address that the client dialed, which the proxy connects to; `None` for clusters with endpoints.
     dials: Option<Dials>,
     /// Direction of the traffic.
     direction: Direction,
@@ -85,7 +86,7 @@ impl Dials {
     }
 }
 
-/// Role of a cluster apart from its own endpoints.
+/// Pools that a cluster represents, in addition to its own endpoints.
 #[derive(Default)]
 pub(in crate::compile) struct StandsFor {
     /// Whether its own endpoints are one of several pools.
@@ -94,39 +95,39 @@ pub(in crate::compile) struct StandsFor {
     absence: Option<Absence>,
 }
 
-/// First part of the names of clusters that serve other Kubernetes clusters.
+/// First part of the names of clusters that serve requests from other Kubernetes clusters.
 const EXPORTED: &str = "exported";
 
-/// First part of the names of clusters to which the TLS of clients is passed on.
+/// First part of the names of clusters to which the clients' TLS is passed through.
 const PASSED_ON: &str = "passthrough";
 
-/// Names the cluster to which TLS is passed on that asks for the cluster `outbound|PORT|SUBSET|HOST`.
+/// Returns the name of the TLS passthrough cluster for the cluster `outbound|PORT|SUBSET|HOST`.
 pub(in crate::compile) fn passed_on_name(cluster: &str) -> String {
     let rest = cluster.split_once('|').map_or(cluster, |(_, rest)| rest);
     format!("{PASSED_ON}|{rest}")
 }
 
-/// Names the cluster of a service as it is served to other clusters.
+/// Returns the name of the cluster through which a service is exported to other clusters.
 pub(in crate::compile) fn exported_name(port: u16, host: &str) -> String {
     format!("{EXPORTED}|{port}||{host}")
 }
 
-/// Most hosts that are listed for a client that asked for another one.
+/// Maximum number of hosts that are suggested to a client that named an unknown host.
 const FEDERATED_MAX: usize = 20;
 
 /// Result of building the clusters that routes name.
 pub(in crate::compile) struct Built {
     /// Clusters by number.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
-    /// Numbers of clusters that no resource describes.
+    /// Numbers of clusters without a service, port or subset, with the missing part.
     pub missing: BTreeMap<ClusterId, Missing>,
-    /// DNS names that endpoints have.
+    /// DNS names of endpoints, with their renewal.
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
-    /// Reads of the clusters.
+    /// Recorded reads of the clusters.
     pub reads: ClusterReads,
 }
 
-/// Clusters by number. One that was asked for and of which nothing is known is `None`.
+/// Clusters by number. A cluster that was requested and has no service, port or subset is `Some(None)`.
 #[derive(Default)]
 struct BuiltClusters(Vec<Option<Option<Arc<Cluster>>>>);
 
@@ -161,13 +162,13 @@ pub(in crate::compile) struct Clusters<'a> {
     routes: &'a TouchedRoutes,
     view: View<'a>,
     tape: &'a Tape,
-    /// Reads of the clusters of the snapshot before, replaced as clusters are built.
+    /// Reads of the clusters of the previous snapshot, replaced as clusters are built.
     reads: ClusterReads,
-    /// Resource whose change rebuilds the cluster that is being made.
+    /// Resource whose change rebuilds the current cluster.
     cause: Option<Arc<str>>,
     source: Arc<WorkloadLabels>,
     identity: &'a Identity,
-    /// Hash over the identity.
+    /// Hash of the identity.
     identity_hash: u64,
     locality: Locality,
     now: Moment,
@@ -176,7 +177,7 @@ pub(in crate::compile) struct Clusters<'a> {
     service_retries: Arc<RetryPolicy>,
     /// Whether a route source of the listener that is being compiled has the host `*`.
     routes_every_host: bool,
-    /// Built so far.
+    /// Clusters that were built so far.
     built: BuiltClusters,
     missing: BTreeMap<ClusterId, Missing>,
     dns_names: BTreeMap<Arc<str>, Renewal>,
@@ -233,18 +234,18 @@ impl<'a> Clusters<'a> {
         (!prefix.is_empty()).then(|| self.stats.route_stats(prefix))
     }
 
-    /// Returns the retries of a rule without a retry policy.
+    /// Returns the retries of a route without a retry policy.
     pub(in crate::compile) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
         &self.mesh_retries
     }
 
-    /// Returns the retries of a service that no route source has: as in Istio, they avoid tried endpoints even with a
-    /// consistent hash.
+    /// Returns the retries of a service without a route source: as in Istio, they avoid the endpoints of earlier
+    /// attempts even with consistent hashing.
     pub(in crate::compile) fn service_retries(&self) -> &Arc<RetryPolicy> {
         &self.service_retries
     }
 
-    /// The full host of a destination that an object in `namespace` names.
+    /// Returns the full host of a destination in an object of `namespace`.
     pub(in crate::compile) fn destination<'h>(
         &self,
         host: &'h str,
@@ -253,7 +254,7 @@ impl<'a> Clusters<'a> {
         self.services.destination(self.view, host, namespace)
     }
 
-    /// The target host of an alias; of any other host, the host itself.
+    /// Returns the target host of an alias, or the host itself if it is not an alias.
     pub(in crate::compile) fn behind_alias<'h>(&self, host: &'h str) -> Cow<'h, str> {
         match self.services.behind_alias(self.view, host) {
             Some(behind) => Cow::Owned(behind),
@@ -261,7 +262,7 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// The service port that a destination means.
+    /// Returns the service port that a destination resolves to.
     pub(in crate::compile) fn port(
         &self,
         host: &str,
@@ -274,20 +275,20 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Notes for which listener routes are compiled from here on: one where a route source has the host `*`, or not.
+    /// Sets whether the listener that is compiled from here on has a route source with the host `*`.
     pub(in crate::compile) fn enter_listener(&mut self, routes_every_host: bool) {
         self.routes_every_host = routes_every_host;
     }
 
-    /// Returns the traffic shifts of policies for a host. On a listener with a route source for every host there are
-    /// none: that source routes the requests of this host, too.
+    /// Returns the traffic shift policies of a host; none on a listener with a route source for every host, which
+    /// routes the requests of this host as well.
     pub(in crate::compile) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
         let service = self.services.find_shape(self.view, host);
         let service = service.filter(|_| !self.routes_every_host);
         service.map_or(&[], |service| &service.shifts)
     }
 
-    /// Hosts by which other clusters know services of the local one and that are `is_wanted`, sorted; at most
+    /// Returns the hosts by which other clusters know the `is_wanted` services of the local cluster, sorted; at most
     /// [`FEDERATED_MAX`].
     pub(in crate::compile) fn federated(
         &self,
@@ -305,8 +306,8 @@ impl<'a> Clusters<'a> {
         hosts
     }
 
-    /// Names of the clusters of every service of the mesh whose host and namespace `is_wanted`: one for each port and
-    /// subset, sorted. Hosts that represent other clusters are not among them.
+    /// Returns the cluster names of every mesh service whose host and namespace `is_wanted`: one for each port and
+    /// subset, sorted. Hosts that represent other clusters are excluded.
     pub(in crate::compile) fn names_of_mesh(
         &self,
         is_wanted: impl Fn(&str, &str) -> bool,
@@ -334,8 +335,8 @@ impl<'a> Clusters<'a> {
         names
     }
 
-    /// The number of the cluster with this name, `outbound|PORT|SUBSET|HOST`, which is built on first use. A number is
-    /// given out for an unknown host or subset too; the snapshot has no cluster under it.
+    /// Returns the number of the cluster with this name, `outbound|PORT|SUBSET|HOST`, which is built on first use. An
+    /// unknown host or subset gets a number as well; the snapshot has no cluster with it.
     pub(in crate::compile) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
         let state = self.registry.cluster(name);
         if !self.built.has(state.id) {
@@ -349,7 +350,7 @@ impl<'a> Clusters<'a> {
         (Arc::clone(&state.name), state.id)
     }
 
-    /// Takes the cluster of a destination that is as it was; it is looked at only if the change touches it.
+    /// Keeps the cluster of an unchanged destination; rebuilds it only if the change touches it.
     pub(in crate::compile) fn need_again(&mut self, destination: &Destination) {
         let id = destination.cluster;
         if self.built.has(id) {
@@ -361,7 +362,8 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// The cluster of this number as it was, with those of its members, if nothing that it was made from has changed.
+    /// Returns the unchanged cluster of this number, with those of its members; `None` if one of its inputs has
+    /// changed.
     fn unchanged(&mut self, id: ClusterId) -> Option<Arc<Cluster>> {
         self.cause = None;
         // clusters of listeners that went away are not followed
@@ -384,12 +386,12 @@ impl<'a> Clusters<'a> {
         self.routes
     }
 
-    /// The resources, to be read on record.
+    /// Returns the resources; reads are recorded.
     pub(in crate::compile) fn view(&self) -> View<'a> {
         self.view
     }
 
-    /// The part of a cluster that is not known.
+    /// Returns the missing part of an unknown cluster: the cluster, its port or its subset.
     fn missing(&self, name: &str) -> Missing {
         let mut parts = name.splitn(4, '|').skip(1);
         let port = parts.next().and_then(|port| port.parse().ok());
@@ -404,7 +406,7 @@ impl<'a> Clusters<'a> {
         Missing::Subset(policy.and_then(|policy| policy.balance.hash_key().cloned()))
     }
 
-    /// Makes the cluster of a name, and keeps its reads.
+    /// Builds the cluster of a name, and records its reads.
     fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
         let (cluster, reads) = self.tape.part(|| self.make_named(name));
         if let Some(cluster) = &cluster {
@@ -451,29 +453,29 @@ impl<'a> Clusters<'a> {
         Some(self.make(&making, state, &own, StandsFor::default()))
     }
 
-    /// Under what else requests for a service of the local domain may come.
+    /// Returns the other hosts by which requests for a service of the local domain may arrive.
     pub(in crate::compile) fn aliases(&self, host: &str) -> Vec<String> {
         self.services
             .aliases(self.view, host, &self.identity.domain)
     }
 
-    /// Every service that the proxy can see.
+    /// Returns every service that the proxy can see.
     pub(in crate::compile) fn services(&self) -> &'a Services {
         self.services
     }
 
-    /// The addresses that represent services.
+    /// Returns the virtual addresses of services.
     pub(in crate::compile) fn vips(&self) -> &Vips {
         self.services.vips(self.view)
     }
 
-    /// Whether a service has this port, and is one whose endpoints are the local cluster's.
+    /// Whether a service has this port and its endpoints belong to the local cluster.
     pub(in crate::compile) fn exports(&self, host: &str, port: u16) -> bool {
         let service = self.services.find(self.view, host);
         service.is_some_and(|service| service.is_exportable && service.find_port(port).is_some())
     }
 
-    /// The tunnel that connections to a cluster go through, if its rule says so; `whole` if no subset has a say.
+    /// Returns the tunnel for connections to a cluster, if its DestinationRule has one; `whole` ignores the subset.
     pub(in crate::compile) fn tunnel(&self, name: &str, whole: bool) -> Option<Tunnel> {
         let mut parts = name.splitn(4, '|').skip(1);
         let port: u16 = parts.next()?.parse().ok()?;
@@ -483,7 +485,7 @@ impl<'a> Clusters<'a> {
         self.policies.tunnel(host, service, port, subset)
     }
 
-    /// All clusters by number, and what goes with them.
+    /// Returns all clusters by number, with their missing parts, DNS names and reads.
     pub(in crate::compile) fn finish(self) -> Built {
         Built {
             clusters: self.built.finish(self.registry.cluster_count()),
@@ -493,7 +495,7 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Builds the cluster of this name, and those of its members where a policy shares its traffic among them.
+    /// Builds the cluster of this name, and one for each member if a policy distributes its traffic among members.
     fn build(
         &mut self,
         name: &str,
@@ -541,7 +543,7 @@ impl<'a> Clusters<'a> {
         Some(self.make(&make, base.clone(), &workloads, stands_for))
     }
 
-    /// The pools of a cluster, each with a cluster of its own; that of the proxy's own member is `base`.
+    /// Returns the pools of a cluster, each with a cluster of its own; that of the local cluster is `base`.
     fn pools(
         &mut self,
         making: &Making<'_>,

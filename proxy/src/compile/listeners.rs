@@ -42,7 +42,7 @@ enum Transport {
 }
 
 impl Transport {
-    /// `None` for a protocol that has no data path here.
+    /// Returns the transport; `None` for a protocol that the proxy does not carry.
     fn of(protocol: Protocol) -> Option<Self> {
         match protocol {
             Protocol::Udp => None,
@@ -70,7 +70,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Whether one of these route sources is attached to a server here that lets some host of it in.
+    /// Whether one of these route sources is attached to a server here that accepts one of its hosts.
     fn have_any(&self, sources: &[RouteSource], identity: &Identity) -> bool {
         let has_any = |bound: &Bound<'_>| {
             let mut sources = sources.iter();
@@ -79,9 +79,9 @@ impl<'a> Servers<'a> {
         self.used.iter().any(has_any)
     }
 
-    /// Returns the reason that a server cannot share the address with the older ones; `None` if it can. Plain HTTP is
-    /// merged; TLS servers are told apart by their names, so that none of them may have a name of another; nothing else
-    /// shares an address.
+    /// Returns the reason that a server cannot share the address with the older ones; `None` if it can. Plain HTTP
+    /// servers are merged. TLS servers are selected by SNI, so two of them must not have the same name. No other
+    /// protocol shares an address.
     fn objection(&self, server: &Server) -> Option<String> {
         let protocol = server.protocol;
         let Some(transport) = Transport::of(protocol) else {
@@ -170,8 +170,7 @@ fn exported(
     exports::compile(resources, identity, clusters, before)
 }
 
-/// Whether nothing is served to other clusters for what `--export-listener` says: there is something to serve, and no
-/// server of a Gateway that speaks HTTP has such a port.
+/// Whether services are exported to other clusters, but no HTTP server of a Gateway has a port of `--export-listener`.
 pub fn lacks_export_listener(resources: &ResourceSet, identity: &Identity) -> bool {
     if identity.export_listeners.is_empty() || resources.service_exports.is_empty() {
         return false;
@@ -238,8 +237,7 @@ struct ListenerCompiler<'a> {
 }
 
 impl ListenerCompiler<'_> {
-    /// Returns the listener; the one of the snapshot before if nothing of it has changed. `None` if no server can be
-    /// used.
+    /// Returns the listener; the one of the previous snapshot if it has not changed. `None` if no server can be used.
     fn listener(
         &self,
         servers: &Servers<'_>,
@@ -331,10 +329,10 @@ impl ListenerCompiler<'_> {
     }
 }
 
-/// The annotation that says whether connections begin with a PROXY header.
+/// Annotation of a Gateway: whether connections begin with a PROXY header.
 const PROXY_HEADER: &str = "strait.io/proxy-protocol";
 
-/// PROXY headers as a Gateway's annotation asks for them. Validation rejects other values.
+/// Returns the PROXY header setting of a Gateway's annotation. Validation rejects other values.
 fn proxy_header(gateway: &Object<Gateway>) -> Option<ProxyHeader> {
     match gateway.annotations.get(PROXY_HEADER)?.as_str() {
         "accept" => Some(ProxyHeader::Accept),

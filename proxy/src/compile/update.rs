@@ -1,4 +1,4 @@
-//! What one compile leaves for the next, so that an update costs what changed.
+//! State that one compile leaves for the next, so that an update costs what changed.
 
 pub(in crate::compile) mod changes;
 

@@ -1,4 +1,4 @@
-//! How connections to the endpoints of a cluster are made, and the TLS settings of each.
+//! Connection settings of the endpoints of a cluster, with the TLS settings of each.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,16 +14,16 @@ use crate::pool::{PoolSettings, Source, Speaks};
 use crate::snapshot::Direction;
 use traffic::cluster::EndpointTls;
 
-/// How connections are made.
+/// Connection settings of a cluster.
 pub(in crate::compile) struct Connecting {
     pub pool: PoolSettings,
-    /// The TLS of endpoints that are not spoken that of the cluster.
+    /// TLS of endpoints that do not use the cluster's TLS.
     pub tls: TlsOf,
-    /// A number that is another when any TLS is.
+    /// Hash that changes with any of the TLS settings.
     pub serial: u64,
 }
 
-/// TLS by what is known of workloads, which hold it meanwhile.
+/// TLS settings by the facts of a workload. The keys are addresses: workloads must keep the facts alive.
 pub(in crate::compile) type TlsOf = HashMap<*const Facts, EndpointTls>;
 
 fn serial(pool: &PoolSettings, each: &[EndpointTls]) -> u64 {
@@ -41,7 +41,7 @@ fn serial(pool: &PoolSettings, each: &[EndpointTls]) -> u64 {
 }
 
 impl Clusters<'_> {
-    /// Where connections come from, where those to the workload would be captured once more.
+    /// Returns the source address of connections that would otherwise be captured again on their way to the workload.
     fn source(&self, direction: Direction) -> Option<Source> {
         let sockets = self.identity.sockets;
         let captured = sockets.inbound.is_some() && !sockets.proxy_header;
@@ -52,7 +52,7 @@ impl Clusters<'_> {
         (direction == Direction::Inbound && captured).then_some(from)
     }
 
-    /// How connections to these workloads are made.
+    /// Returns the connection settings for these workloads.
     pub(in crate::compile) fn connecting(
         &self,
         making: &Making<'_>,

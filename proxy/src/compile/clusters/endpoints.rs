@@ -1,4 +1,4 @@
-//! Endpoints of a cluster, each with the live state that the registry has of it.
+//! Endpoints of a cluster, each with its live state in the registry.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::upstream::Alternates;
 use traffic::cluster::{Cluster, Common, Endpoint};
 use traffic::registry::{Address, EndpointState};
 
-/// Under which names the live state of endpoints is kept: the same whether a policy puts a member's endpoints into a
-/// pool of their own or not, so that no ejection is lost when it comes or goes. The prefix of a gateway is part of it,
-/// since one gateway represents many services.
+/// Returns the name under which the live state of endpoints is kept. It is the same whether or not a policy puts a
+/// member's endpoints into a pool of their own, so that a policy change loses no ejection. It includes the path prefix
+/// of a gateway, since one gateway represents many services.
 fn scope(base: &Arc<str>, facts: &Facts) -> Arc<str> {
     match &facts.member {
         None => Arc::clone(base),
@@ -27,7 +27,7 @@ fn scope(base: &Arc<str>, facts: &Facts) -> Arc<str> {
     }
 }
 
-/// A workload at one of its addresses.
+/// Workload at one of its addresses.
 struct Found<'a> {
     address: Address,
     alternates: Alternates,
@@ -35,8 +35,8 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// What tells endpoints apart: two clusters may share a gateway's address, and one may have several services behind
-    /// it, told apart by the prefix.
+    /// Returns the key of an endpoint: two clusters may share a gateway's address, and a gateway may have several
+    /// services behind it, distinguished by path prefix.
     fn key(&self) -> (&Address, &'a str, &'a str) {
         let facts = &self.workload.facts;
         let prefix = facts.path_prefix().map_or("", |prefix| &**prefix);
@@ -46,8 +46,8 @@ impl<'a> Found<'a> {
 }
 
 impl Clusters<'_> {
-    /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike. State
-    /// that the cluster before has at hand is taken from there.
+    /// Returns the endpoints in a fixed order, so that every worker and every proxy with the same endpoints numbers
+    /// them alike. Live state is taken from the previous cluster where possible.
     pub(in crate::compile) fn endpoints(
         &self,
         making: &Making<'_>,
@@ -99,7 +99,7 @@ impl Clusters<'_> {
             .collect()
     }
 
-    /// What endpoints have in common of which this is known.
+    /// Returns the settings shared by endpoints with the same facts.
     fn common(
         &self,
         known: &mut CommonOf<'_>,
@@ -138,7 +138,7 @@ impl Clusters<'_> {
     }
 }
 
-/// What was made so far for endpoints of which the same is known. The facts are held by workloads meanwhile.
+/// Settings that were built so far for endpoints with the same facts. Workloads keep the facts alive.
 struct CommonOf<'a> {
     tls: &'a TlsOf,
     last: Option<(*const Facts, Arc<Common>)>,
@@ -157,7 +157,7 @@ impl<'a> CommonOf<'a> {
     }
 }
 
-/// The endpoints of the cluster before, which are walked beside the new ones: both are in the same order.
+/// Endpoints of the previous cluster, iterated in parallel with the new ones: both are in the same order.
 struct Before<'a> {
     rest: std::iter::Peekable<std::slice::Iter<'a, Endpoint>>,
 }
@@ -170,7 +170,8 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// The state of an endpoint, if the cluster before has it under the same name. Addresses are asked for in order.
+    /// Returns the state of an endpoint, if the previous cluster has it under the same name. Calls must be in address
+    /// order.
     fn state(&mut self, address: &Address, scope: &Arc<str>) -> Option<Arc<EndpointState>> {
         while self
             .rest

@@ -1,4 +1,4 @@
-//! One cluster of given workloads: that of the snapshot before where nothing of it has changed, else rebuilt.
+//! Cluster of given workloads: that of the previous snapshot if its inputs have not changed, else rebuilt.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -31,7 +31,7 @@ use traffic::provenance::Sources;
 use traffic::registry::{ClusterState, Thresholds};
 
 impl Clusters<'_> {
-    /// A cluster of these workloads: that which was before, if nothing of it has changed.
+    /// Returns a cluster of these workloads: the previous one if its inputs have not changed.
     pub(in crate::compile) fn make(
         &mut self,
         making: &Making<'_>,
@@ -92,7 +92,7 @@ impl Clusters<'_> {
         Arc::new(Cluster::build(parts, self.now))
     }
 
-    /// The pools of a federation, which continue what those before have begun.
+    /// Returns the federation of these pools, which continues the state of the previous one.
     fn federation(
         &self,
         pools: Vec<Pool>,
@@ -112,7 +112,7 @@ impl Clusters<'_> {
         })
     }
 
-    /// The endpoint at the address that the client dialed.
+    /// Returns the endpoint at the address that the client dialed.
     fn dialed(&self, making: &Making<'_>) -> Option<Dialed> {
         let dials = making.dials?;
         let common = Common {
@@ -134,7 +134,7 @@ impl Clusters<'_> {
         })
     }
 
-    /// Notes the DNS names among workloads; a name that is needed at once is not delayed.
+    /// Records the DNS names among workloads, each with the most urgent renewal that it needs.
     fn note_names(&mut self, members: &[&Workload]) {
         for workload in members {
             let Some(name) = workload.host.name() else {
@@ -149,7 +149,7 @@ impl Clusters<'_> {
         }
     }
 
-    /// Which endpoints come first for this proxy.
+    /// Returns the order in which this proxy prefers the endpoints.
     fn plan(&self, balance: &Balance, endpoints: &[Endpoint], is_pool: bool) -> Plan {
         let here = TopologyLabels {
             locality: &self.locality,
@@ -207,7 +207,7 @@ impl Clusters<'_> {
         hasher.finish()
     }
 
-    /// The names among members that have no addresses yet.
+    /// Returns the DNS names among workloads that have no address yet.
     fn unresolved(&self, port: &Port, members: &[&Workload]) -> Vec<Box<str>> {
         let names = members.iter().filter_map(|workload| {
             let name = workload.host.name()?;
@@ -219,7 +219,7 @@ impl Clusters<'_> {
     }
 }
 
-/// The resources that had a say: the service first, then its policy.
+/// Returns the resources that contributed to the cluster: the service first, then its policy.
 fn sources(service: &Service, policy: &ClusterPolicy) -> Sources {
     let of_service = Arc::clone(&service.provenance);
     let of_policy = policy.provenance.clone();
@@ -233,7 +233,7 @@ fn sources(service: &Service, policy: &ClusterPolicy) -> Sources {
     })
 }
 
-/// How endpoints are checked: as their policy says, else as their service says.
+/// Returns the active health check of endpoints: that of their policy, else that of their service.
 fn health_check(policy: &HealthChecked, service: &HealthChecked) -> Option<Arc<HealthCheck>> {
     let asked = match (policy, service) {
         (HealthChecked::By(asked), _) | (HealthChecked::Unsaid, HealthChecked::By(asked)) => asked,

@@ -1,4 +1,4 @@
-//! Clusters of a sidecar that no service is behind: the workload itself, and what is passed on as it is.
+//! Clusters of a sidecar without a service: the workload itself, and passthrough to the dialed address.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,42 +20,42 @@ pub(in crate::compile) use traffic::cluster::BLACK_HOLE;
 use traffic::cluster::Cluster;
 use traffic::registry::{ClusterId, ClusterState};
 
-/// Where connections of the workload to unknown destinations go.
+/// Cluster of the workload's connections to unknown destinations.
 pub(in crate::compile) const PASSTHROUGH: &str = "PassthroughCluster";
 
-/// Where connections to the workload go whose port no service has.
+/// Cluster of connections to ports of the workload that no service has.
 pub(in crate::compile) const INBOUND_PASSTHROUGH: &str = "InboundPassthroughCluster";
 
-/// A port of the workload, as connections to it are passed on.
+/// Port of the workload, as the target of inbound connections.
 pub(in crate::compile) struct OwnPort<'a> {
-    /// The service that has it, if one does.
+    /// Service with this port, if there is one.
     pub service: Option<&'a Service>,
-    /// What its connections carry.
+    /// Protocol of the connections.
     pub carries: Carries,
-    /// What requests to it are spoken in.
+    /// Protocol in which the proxy sends requests to the workload.
     pub protocol: Protocol,
-    /// The port that clients dial.
+    /// Port that clients dial.
     pub number: u16,
-    /// Where it goes; none for where the client wanted to.
+    /// Endpoint of the workload; `None` for the address that the client dialed.
     pub endpoint: Option<&'a LocalEndpoint>,
-    /// Limits of connections; none for those of a rule.
+    /// Connection limits; `None` for those of a DestinationRule.
     pub pool: Option<&'a ConnectionPool>,
 }
 
-/// What a cluster is made of that no resource describes as a service.
+/// Inputs of a cluster that no resource describes as a service.
 struct Special<'a> {
     service: &'a Service,
     port: &'a Port,
     direction: Direction,
-    /// Where the client dialed, if requests go there.
+    /// Changes to the address that the client dialed, if connections go there.
     dials: Option<Dials>,
     workloads: &'a [Workload],
-    /// Limits of connections; none for those of a rule.
+    /// Connection limits; `None` for those of a DestinationRule.
     pool: Option<&'a ConnectionPool>,
 }
 
 impl Clusters<'_> {
-    /// The cluster that passes on everything, or nothing: [`PASSTHROUGH`], [`BLACK_HOLE`] or [`INBOUND_PASSTHROUGH`].
+    /// Returns the cluster for all or no connections: [`PASSTHROUGH`], [`BLACK_HOLE`] or [`INBOUND_PASSTHROUGH`].
     pub(in crate::compile) fn special(&mut self, name: &'static str) -> (Arc<str>, ClusterId) {
         let direction = match name {
             INBOUND_PASSTHROUGH => Direction::Inbound,
@@ -76,7 +76,7 @@ impl Clusters<'_> {
         self.add(name, special)
     }
 
-    /// The cluster of a port of the workload, `inbound|PORT||`.
+    /// Returns the cluster of a port of the workload, `inbound|PORT||`.
     pub(in crate::compile) fn own_port(&mut self, own: &OwnPort<'_>) -> (Arc<str>, ClusterId) {
         let name = format!("inbound|{}||", own.number);
         let unknown = || Draft::new(&name, "", &self.identity.namespace).finish();
@@ -153,7 +153,7 @@ impl Clusters<'_> {
     }
 }
 
-/// A workload at this address, which takes every port's traffic on this one.
+/// Returns a workload at this address that receives the traffic of every port on `port`.
 fn at(ip: IpAddr, port: u16) -> Workload {
     let ports = BTreeMap::from([(String::new(), port)]);
     let facts = Facts {

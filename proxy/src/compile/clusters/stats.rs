@@ -1,4 +1,4 @@
-//! Where requests of a cluster are counted: by what Istio's metrics say of both sides.
+//! Request statistics of a cluster, by the labels of Istio's metrics for both sides.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::snapshot::Direction;
 use crate::telemetry::{RequestLabels, RequestStats};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
 
-/// Statistics by labels, workload and member.
+/// Request statistics by labels, workload and member.
 pub(in crate::compile) type RequestStatsByLabels = HashMap<
     (
         *const BTreeMap<String, String>,

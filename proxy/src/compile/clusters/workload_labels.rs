@@ -1,4 +1,4 @@
-//! What Istio's metrics say of a workload.
+//! Workload labels of Istio's metrics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use config_loader::resource::core::PodOwner;
 
 use crate::telemetry::{UNKNOWN, Workload as WorkloadLabels};
 
-/// Adds what is known of a workload by the name of its pod. As in Istio, a label comes before it.
+/// Adds the labels that follow from the name of a workload's pod. As in Istio, a label of the workload takes
+/// precedence.
 pub(in crate::compile) fn run_by(
     of: &mut WorkloadLabels,
     labels: &BTreeMap<String, String>,
@@ -22,10 +23,10 @@ pub(in crate::compile) fn run_by(
     }
 }
 
-/// The label that names a workload.
+/// Label with the name of a workload.
 const WORKLOAD_NAME: &str = "service.istio.io/workload-name";
 
-/// What Istio's metrics say of a workload with these labels.
+/// Returns the labels in Istio's metrics for a workload with these labels.
 pub(in crate::compile) fn workload_labels(
     labels: &BTreeMap<String, String>,
     namespace: &str,

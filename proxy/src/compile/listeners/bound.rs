@@ -19,7 +19,7 @@ pub(in crate::compile) struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Identity across changes: `NAMESPACE/GATEWAY/PORT-NAME`.
+    /// Returns the identity across changes: `NAMESPACE/GATEWAY/PORT-NAME`.
     pub(in crate::compile) fn id(&self) -> String {
         let (gateway, port) = (&self.gateway.id, &self.server.port_name);
         format!("{}/{}/{port}", gateway.namespace, gateway.name)
@@ -30,7 +30,7 @@ impl Bound<'_> {
         serves_exports(self.server, identity)
     }
 
-    /// Whether a route source is attached to the server, which lets some host of it in.
+    /// Whether a route source is attached to the server and the server accepts one of its hosts.
     pub(in crate::compile) fn has(&self, source: &RouteSource, identity: &Identity) -> bool {
         source.is_attached_to(&self.reference)
             && !served_hosts(source, self.server, identity).is_empty()
@@ -53,8 +53,8 @@ pub(in crate::compile) fn serves_exports(server: &Server, identity: &Identity) -
         && (wanted.is_empty() || wanted.iter().any(is_wanted))
 }
 
-/// Returns the hosts of a route source that a server takes: of each pair the more specific name, if one covers the
-/// other.
+/// Returns the hosts of a route source that a server accepts: of each pair of names where one covers the other, the
+/// more specific one.
 pub(in crate::compile) fn served_hosts(
     source: &RouteSource,
     server: &Server,

@@ -1,4 +1,4 @@
-//! TLS servers of a listener: found by SNI, each with virtual hosts or rules of its own.
+//! TLS servers of a listener, selected by SNI, each with its own virtual hosts or connection rules.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ pub(in crate::compile) struct ChainCompiler<'a> {
     pub visible: &'a VisibleRoutes,
     /// Virtual host of the routes that are exported to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
-    /// Servers in the snapshot before.
+    /// Servers in the previous snapshot.
     pub before: Option<&'a Arc<Chains>>,
 }
 
 impl ChainCompiler<'_> {
-    /// Returns all servers; those of the snapshot before if nothing of them has changed.
+    /// Returns all servers; those of the previous snapshot if they have not changed.
     pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
@@ -182,7 +182,7 @@ pub(super) fn http_hosts(handling: &Handling) -> Option<&Arc<HttpHosts>> {
     }
 }
 
-/// Whether two servers are the same and what they lead to is kept by `Arc`.
+/// Whether two servers are the same and share their route tables by `Arc`.
 pub(super) fn is_same(a: &Chain, b: &Chain) -> bool {
     let tables = |handling: &Handling| {
         (

@@ -1,8 +1,8 @@
-//! flomesh: what a gateway serves to other clusters. Each rule of a ServiceExport becomes a route for every host, at
-//! every server that carries requests, in plain text and in TLS, unless the proxy was told at which.
+//! flomesh: routes that a gateway serves to other clusters. Each rule of a ServiceExport becomes a route for every
+//! host, at every HTTP and HTTPS server, or only at those of `--export-listener`.
 //!
-//! Exported routes come after those of route sources, and lead to endpoints of the gateway's own cluster only, whatever
-//! policies it has, so that no request can go round in circles.
+//! Exported routes come after those of route sources, and lead only to endpoints of the gateway's own cluster, whatever
+//! its policies say, so that requests cannot loop between clusters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -25,13 +25,14 @@ use traffic::route::{Conditions, Rule, Table, UriMatch};
 /// Name of the virtual host that has the exported routes.
 const NAME: &str = "exports";
 
-/// A rule of an export that is to be a route.
+/// Rule of an export that becomes a route.
 struct Exported<'a> {
     object: &'a Arc<Object<ServiceExport>>,
     rule: &'a ExportRule,
 }
 
-/// The exported routes; those of before if nothing of them has changed. None where nothing is exported.
+/// Returns the exported routes; those of the previous snapshot if they have not changed. `None` if there are no
+/// exports.
 pub(in crate::compile) fn compile(
     resources: &config_loader::ResourceSet,
     identity: &Identity,
@@ -68,7 +69,7 @@ pub(in crate::compile) fn compile(
     }))
 }
 
-/// The rules that are routes, in the order in which they are tried: Exact before Prefix, then the longest path.
+/// Returns the rules that become routes, in matching order: Exact before Prefix, then the longest path first.
 fn collect<'a>(
     exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
     identity: &Identity,
@@ -93,7 +94,7 @@ fn collect<'a>(
     rules
 }
 
-/// The host of the service that is exported.
+/// Returns the host of the exported service.
 fn host(object: &Object<ServiceExport>, identity: &Identity) -> String {
     let (name, namespace, domain) = (&object.id.name, &object.id.namespace, &identity.domain);
     format!("{name}.{namespace}.svc.{domain}")
@@ -116,8 +117,8 @@ fn fingerprint(exported: &[Exported<'_>]) -> u64 {
 }
 
 impl Exported<'_> {
-    /// Its routes: one for each form that its path may have. An element is matched as a whole, so that `/web` is not
-    /// `/webx`.
+    /// Returns the routes of this rule: one for each form of its path. Path segments are matched as a whole, so that
+    /// `/web` does not match `/webx`.
     fn routes(&self, identity: &Identity, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
         let exact = |path: &str| UriMatch::Exact {
             value: path.into(),

@@ -26,7 +26,7 @@ use traffic::filter::{Action, Redirect, RouteFilters, Scheme};
 use traffic::provenance::Provenance;
 use traffic::route::{Conditions, Rule, Table, TextMatch};
 
-/// Route source at a listener, as far as one host is concerned.
+/// Route source at a listener, for one host.
 pub(in crate::compile) struct Attached<'a> {
     pub source: &'a RouteSource,
     /// Gateways of this listener that the source is attached to, oldest first.
@@ -105,7 +105,7 @@ pub(in crate::compile) fn addresses(
     Addresses::new(addresses)
 }
 
-/// Whether a server takes a host of a route source.
+/// Whether a server accepts a host of a route source.
 fn lets_in(server: &Server, source: &RouteSource, host: &str) -> bool {
     server.hosts.iter().any(|of_server| {
         let name = of_server.host.to_ascii_lowercase();
@@ -115,7 +115,7 @@ fn lets_in(server: &Server, source: &RouteSource, host: &str) -> bool {
 }
 
 impl<'a> HostParts<'a> {
-    /// Notes a route source of a server. A source counts where it comes first.
+    /// Adds a route source of a server. A source keeps its first position.
     fn attach(&mut self, source: &'a RouteSource, (gateway, of_first): (&'a GatewayRef, bool)) {
         // of one server they come one after the other
         let known = match of_first {
@@ -138,7 +138,7 @@ impl<'a> HostParts<'a> {
         }
     }
 
-    /// Notes that a server serves this host: with `httpsRedirect`, or as gRPC-Web.
+    /// Records the settings of a server for this host: `httpsRedirect`, gRPC-Web.
     fn served_by(&mut self, bound: &Bound<'_>) {
         self.is_grpc_web |= bound.server.protocol == Protocol::GrpcWeb;
         if bound.server.https_redirect && self.redirect.is_none() {
@@ -154,14 +154,14 @@ pub(in crate::compile) struct HostCompiler<'a> {
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
     pub visible: &'a VisibleRoutes,
-    /// Virtual hosts of these servers in the snapshot before.
+    /// Virtual hosts of these servers in the previous snapshot.
     pub before: Option<&'a Arc<HttpHosts>>,
     /// Virtual host of the routes that are exported to other clusters.
     pub exports: Option<&'a Arc<VirtualHost>>,
 }
 
 impl HostCompiler<'_> {
-    /// Returns all virtual hosts; those of the snapshot before if nothing of them has changed.
+    /// Returns all virtual hosts; those of the previous snapshot if they have not changed.
     pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
@@ -196,8 +196,8 @@ impl HostCompiler<'_> {
         Arc::new(HttpHosts::new(virtual_hosts, addresses, exports))
     }
 
-    /// Returns the virtual hosts of the snapshot before, with those compiled again that the change touches; `None` if
-    /// all have to be looked at.
+    /// Returns the virtual hosts of the previous snapshot, with those that the change touches compiled again; `None` if
+    /// all have to be checked.
     fn patch(&self, servers: &[Bound<'_>], clusters: &mut Clusters<'_>) -> Option<Arc<HttpHosts>> {
         let before = self.before?;
         let touched = clusters.touched_routes().sources()?;
@@ -238,8 +238,8 @@ impl HostCompiler<'_> {
         Some(Arc::new(before.with_routes(virtual_hosts)))
     }
 
-    /// Returns the parts of the virtual hosts of these sources; `None` if one of them is served by other names, too,
-    /// which depends on all the others.
+    /// Returns the parts of the virtual hosts of these sources; `None` if one of them has aliases, which depend on all
+    /// other sources.
     fn touched_hosts<'a>(
         &'a self,
         touched: &'a [RouteSource],
@@ -266,7 +266,7 @@ impl HostCompiler<'_> {
         Some(parts)
     }
 
-    /// Returns one virtual host; the one of the snapshot before if nothing that it is made of has changed.
+    /// Returns one virtual host; the one of the previous snapshot if its inputs have not changed.
     pub(in crate::compile) fn virtual_host(
         &self,
         name: Arc<str>,
@@ -290,7 +290,8 @@ impl HostCompiler<'_> {
         })
     }
 
-    /// Whether there is a virtual host of these parts. Where no route source keeps a rule, the wider host serves.
+    /// Whether these parts make a virtual host. If no route source has a rule for this listener, the wider host
+    /// applies.
     fn is_served(&self, parts: &HostParts<'_>) -> bool {
         let keeps_rule = |attached: &Attached<'_>| {
             rules::keeps_any(attached.source, self.resources, &self.scope(attached))
@@ -322,9 +323,9 @@ impl HostCompiler<'_> {
         routes
     }
 
-    /// Returns the hash of everything that the routes of a host follow from: the route sources and their delegates,
-    /// where they stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part
-    /// of it: routes know them by number.
+    /// Returns the hash of all inputs of a host's routes: the route sources and their delegates, their locations, the
+    /// ports that their destinations resolve to, and their traffic shifts. Clusters are not included: routes refer to
+    /// them by number.
     fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (name, self.key, &parts.redirect, parts.is_grpc_web).hash(&mut hasher);
@@ -377,8 +378,8 @@ fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
     }
 }
 
-/// Returns the rule of `httpsRedirect`, which comes before all others: it matches requests that did not come by https,
-/// to this proxy or to a trusted one in front of it.
+/// Returns the rule of `httpsRedirect`, which precedes all others: it matches requests that did not arrive over https,
+/// at this proxy or at a trusted proxy in front of it.
 fn https_redirect(provenance: &Provenance) -> Compiled {
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();

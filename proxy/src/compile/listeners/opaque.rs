@@ -25,14 +25,14 @@ use traffic::cluster::Split;
 use traffic::provenance::Provenance;
 use traffic::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
 
-/// Rules that a server uses.
+/// Kind of rules that a server uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum Rules {
-    /// The name of a cluster in the SNI.
+    /// Rules by the cluster name in the SNI.
     AutoPassthrough,
-    /// `tcp`.
+    /// Rules of `tcp`.
     Tcp,
-    /// `tls`, or `tcp` where there is none.
+    /// Rules of `tls`; those of `tcp` if there are none.
     Tls,
 }
 
@@ -42,14 +42,14 @@ pub(in crate::compile) struct OpaqueCompiler<'a> {
     pub key: &'a ListenerKey,
     /// Visible route sources, in the order of their precedence.
     pub sources: &'a [RouteSource],
-    /// Routes of the server in the snapshot before.
+    /// Routes of the server in the previous snapshot.
     pub before: Option<&'a Arc<OpaqueRoutes>>,
 }
 
 /// Rule with its route.
 pub(in crate::compile) type Compiled = (OpaqueRule, OpaqueRoute);
 
-/// Returns the rules as a table; that of the snapshot before if they are the same.
+/// Returns the rules as a table; that of the previous snapshot if they are the same.
 pub(in crate::compile) fn assemble(
     compiled: Vec<Compiled>,
     federated: Option<Federated>,
@@ -72,7 +72,7 @@ pub(in crate::compile) fn assemble(
 }
 
 impl OpaqueCompiler<'_> {
-    /// Returns the routes of a server; those of the snapshot before if nothing of them has changed.
+    /// Returns the routes of a server; those of the previous snapshot if they have not changed.
     pub(in crate::compile) fn compile(
         &self,
         rules: Rules,
@@ -107,9 +107,9 @@ impl OpaqueCompiler<'_> {
         sources.filter(|source| bound.has(source, self.identity))
     }
 
-    /// Adds the first rule of the first route source whose port and gateways fit, after those before it that take
-    /// clients of one subnet. Nothing else of a match block counts where there is no proxy next to the client. Before
-    /// them all come the rules of sources whose hosts have addresses, for connections to these.
+    /// Adds the first rule of the first route source whose port and gateways match, preceded by the rules of earlier
+    /// sources that are limited to a client subnet. No other condition of a match block applies at a gateway. Rules of
+    /// sources whose hosts have addresses come first, for connections to these addresses.
     fn tcp(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
         let mut addressed: Vec<(IpNet, &RouteSource)> = Vec::new();
         for source in self.attached(bound).filter(|one| !one.tcp().is_empty()) {
@@ -136,8 +136,8 @@ impl OpaqueCompiler<'_> {
         nets.collect()
     }
 
-    /// Adds the rules of a route source that fit, up to one that takes all; whether there is one. With a subnet, those
-    /// for connections to it.
+    /// Adds the rules of a route source that match, up to the first one without a condition; returns whether there is
+    /// one. With a subnet, the rules are limited to connections to it.
     fn tcp_of(
         &self,
         source: &RouteSource,
@@ -170,8 +170,8 @@ impl OpaqueCompiler<'_> {
         false
     }
 
-    /// Returns the lines of the blocks by which a `tcp` rule takes connections of a server, and the subnet that their
-    /// clients are in.
+    /// Returns the lines of the match blocks by which a `tcp` rule accepts connections of a server, with the client
+    /// subnet of each.
     fn admitting(&self, rule: &TcpRule, gateway: &GatewayRef) -> Vec<(Line, Option<IpNet>)> {
         if rule.matches.is_empty() {
             return vec![(rule.line, None)];
@@ -190,7 +190,7 @@ impl OpaqueCompiler<'_> {
         port.is_none_or(|port| port == self.key.address.port())
     }
 
-    /// Adds every `tls` rule of every route source, a match block at a time.
+    /// Adds every `tls` rule of every route source, one match block at a time.
     fn tls(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
         for source in self.attached(bound) {
             for rule in source.tls() {
@@ -202,8 +202,8 @@ impl OpaqueCompiler<'_> {
         }
     }
 
-    /// Whether the conditions of a block hold that need no connection. All of them must: naming gateways does not make
-    /// the others void.
+    /// Whether the conditions of a block that do not depend on the connection hold. All of them must: naming gateways
+    /// does not disable the others.
     pub(in crate::compile) fn admits(&self, block: &TlsMatch, gateway: &GatewayRef) -> bool {
         let labels = &self.identity.labels;
         let mut wanted = block.source_labels.iter();
@@ -298,21 +298,21 @@ impl OpaqueCompiler<'_> {
     }
 }
 
-/// By what connections for a destination are shifted: only a policy for every request is for bytes.
+/// Returns the traffic shift for connections to a destination: only a policy for every request applies to raw TCP.
 fn shift(destination: &RawDestination, host: &str, clusters: &Clusters<'_>) -> Option<Arc<Shift>> {
     let mut shifts = clusters.shifts(host).iter();
     let whole = shifts.find(|shift| shift.requests.is_empty());
     whole.filter(|_| destination.subset.is_none()).cloned()
 }
 
-/// A name as SNI is compared: in lower case and without a trailing dot.
+/// Returns a name in the form in which SNI is compared: in lower case and without a trailing dot.
 pub(in crate::compile) fn sni_name(name: &str) -> Arc<str> {
     let name = name.strip_suffix('.').unwrap_or(name);
     name.to_ascii_lowercase().into()
 }
 
 impl Bound<'_> {
-    /// Whether its hosts cover that of a service of this namespace.
+    /// Whether the hosts of the server cover the host of a service in this namespace.
     fn serves(&self, host: &str, namespace: &str) -> bool {
         let mut hosts = self.server.hosts.iter();
         hosts.any(|served| {
@@ -322,8 +322,8 @@ impl Bound<'_> {
     }
 }
 
-/// One rule for each cluster of the services that a server's hosts cover, by the name that the mesh's clients use for
-/// it.
+/// Adds one rule for each cluster of the services that a server's hosts cover, by the SNI that mesh clients use for the
+/// cluster.
 fn auto_passthrough(bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
     let provenance = bound.provenance();
     for name in clusters.names_of_mesh(|host, namespace| bound.serves(host, namespace)) {
@@ -353,7 +353,7 @@ fn auto_passthrough(bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &m
     }
 }
 
-/// `outbound_.PORT_.SUBSET_.HOST` for the cluster `outbound|PORT|SUBSET|HOST`.
+/// Returns `outbound_.PORT_.SUBSET_.HOST` for the cluster `outbound|PORT|SUBSET|HOST`.
 fn sni_of(cluster: &str) -> Arc<str> {
     cluster.replace('|', "_.").to_ascii_lowercase().into()
 }

@@ -1,8 +1,8 @@
-//! Listeners of a sidecar: what the workload reaches (outbound), and what reaches the workload (inbound).
+//! Listeners of a sidecar: outbound for requests of the workload, and inbound for requests to it.
 //!
-//! One listener has the socket for captured connections of each direction. The address that the client dialed chooses the
-//! listener that serves a connection; those have no socket. So does the port that a request to the HTTP proxy names. Entries of a Sidecar with `captureMode: NONE` have a socket of
-//! their own.
+//! One listener for each direction has the socket for captured connections. It hands each connection to a listener
+//! without a socket, chosen by the address that the client dialed or, for the HTTP proxy, by the port that the request
+//! names. Entries of a Sidecar with `captureMode: NONE` have their own socket.
 
 mod http_proxy;
 mod inbound;
@@ -49,7 +49,7 @@ pub(super) fn compile(
     made.listeners
 }
 
-/// The listeners that take captured connections and tell them apart by the address that the client dialed.
+/// Adds the listeners that accept captured connections and hand them on by the address that the client dialed.
 fn capture_sockets(made: &mut Made<'_>) {
     let sockets = made.inputs.identity.sockets;
     for (address, direction, intake) in [

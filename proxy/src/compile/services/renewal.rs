@@ -1,4 +1,4 @@
-//! Services after a change: each unit is rebuilt if something that it read is another one, and no other is looked at.
+//! Update of services after a change: each unit is rebuilt if a resource that it read has changed; no other is touched.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -17,11 +17,11 @@ use crate::compile::services::unit::{Made, Renewal, Unit};
 use crate::compile::services::vips::Vips;
 use crate::compile::services::{Services, gloo, imports, kube, outside};
 
-/// Hosts, each with what made it another one.
+/// Hosts, each with the cause of its change.
 type Hosts = BTreeMap<Arc<str>, Arc<str>>;
 
 impl Services {
-    /// Follows a change, and adds to `changes` what follows from it.
+    /// Applies a change, and adds its effects to `changes`.
     pub(in crate::compile) fn follow(&mut self, renewal: Renewal<'_>, changes: &mut Changes) {
         let mut hosts = self.follow_indexes(renewal, changes);
         self.renew_members(renewal, changes);
@@ -46,7 +46,7 @@ impl Services {
         }
     }
 
-    /// Returns the hosts whose description is another one.
+    /// Returns the hosts whose description changed.
     fn follow_indexes(&mut self, renewal: Renewal<'_>, changes: &mut Changes) -> Hosts {
         let Renewal { before, now, .. } = renewal;
         self.slices.update(before, now, changes);
@@ -76,7 +76,8 @@ impl Services {
         }
     }
 
-    /// Renews services of clusters; adds hosts that none of them has any more. Returns whether other addresses are claimed.
+    /// Rebuilds services of clusters; adds hosts that no cluster has any more to `freed`. Returns whether the claimed
+    /// addresses changed.
     fn renew_clusters(
         &mut self,
         renewal: Renewal<'_>,
@@ -144,7 +145,7 @@ impl Services {
         claims_differ
     }
 
-    /// Renews a host outside of all clusters. Returns whether other addresses are claimed.
+    /// Rebuilds a host outside of all clusters. Returns whether the claimed addresses changed.
     fn renew_outside(
         &mut self,
         renewal: Renewal<'_>,
@@ -174,7 +175,7 @@ impl Services {
         claims_differ
     }
 
-    /// Makes a unit.
+    /// Builds a unit.
     fn make(
         &mut self,
         renewal: Renewal<'_>,
@@ -204,7 +205,7 @@ impl Services {
         (drafts, made)
     }
 
-    /// Puts a service in, and notes its host.
+    /// Stores a service, and records the change of its host.
     fn put(&mut self, service: Service, why: &Arc<str>, changes: &mut Changes) {
         let host = Arc::clone(&service.host);
         changes.add(EVERY, why);
@@ -216,7 +217,7 @@ impl Services {
         self.by_host.insert(host, Arc::new(service));
     }
 
-    /// Removes services, and notes their hosts.
+    /// Removes services, and records the change of their hosts.
     fn free(
         &mut self,
         hosts: Vec<Arc<str>>,
@@ -235,7 +236,7 @@ impl Services {
     }
 }
 
-/// The units of services of clusters.
+/// Returns the units of services of clusters.
 fn units(view: View<'_>) -> HashSet<Unit> {
     if !view.is_empty::<Destination>() {
         return HashSet::from([Unit::Clusters]);

@@ -1,8 +1,8 @@
 //! Route sources whose virtual hosts a change touches: an update costs what changed, not what there is.
 //!
-//! A source that keeps its hosts and gateways touches the virtual hosts that it is attached to, and a service that
-//! comes, goes or gets other ports the sources that send requests there. After any other change all virtual hosts are
-//! looked at; those with the same inputs are kept nevertheless.
+//! A changed source whose hosts and gateways are the same touches the virtual hosts that it is attached to. A service
+//! that is added or removed, or whose ports change, touches the sources that send requests to it. After any other
+//! change all virtual hosts are checked; those with the same inputs are still kept.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::compile::services::reads::{SHAPE, VIPS};
 use crate::identity::Identity;
 
 /// Visible route sources whose virtual hosts are compiled again, in the order of their precedence; `None` if any
-/// virtual host may have come, gone or changed.
+/// virtual host may have been added, removed or changed.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct TouchedRoutes(Option<Vec<RouteSource>>);
 
-/// Services that came, went, or have other ports.
+/// Services that were added or removed, or whose ports changed.
 #[derive(Debug, Default)]
 struct Touched {
     reshaped: Vec<Arc<str>>,
-    /// Whether these may be behind aliases.
+    /// Whether one of these services may be the target of an alias.
     has_aliases: bool,
 }
 
 impl TouchedRoutes {
-    /// The difference between two sets of resources, and what follows for services.
+    /// Returns the sources touched by the difference between two sets of resources and by its effects on services.
     pub(in crate::compile) fn between(
         before: &ResourceSet,
         now: &ResourceSet,
@@ -58,8 +58,8 @@ impl TouchedRoutes {
     }
 }
 
-/// Returns the sources that changed, with the roots that delegate to them; `None` if one came, went, or is for other
-/// hosts, gateways or namespaces than before.
+/// Returns the sources that changed, with the roots that delegate to them; `None` if a source was added or removed, or
+/// its hosts, gateways or namespaces changed.
 fn routes(
     before: &ResourceSet,
     now: &ResourceSet,
@@ -85,7 +85,8 @@ fn routes(
     Some(touched)
 }
 
-/// Returns the sources that send requests to hosts that came, went or have other ports; `None` if that may be any.
+/// Returns the sources that send requests to hosts that were added or removed or whose ports changed; `None` if any
+/// source may.
 fn naming(now: &ResourceSet, identity: &Identity, services: &Touched) -> Option<Vec<RouteSource>> {
     let mut reshaped = HostIndex::new();
     for host in &services.reshaped {
@@ -113,7 +114,7 @@ fn naming(now: &ResourceSet, identity: &Identity, services: &Touched) -> Option<
     Some(RouteSource::all(now).filter(names_one).collect())
 }
 
-/// Whether two versions of a source have the same virtual hosts, in the same order among others.
+/// Whether two versions of a source belong to the same virtual hosts and have the same precedence.
 fn is_attached_alike(gone: &RouteSource, came: &RouteSource) -> bool {
     gone.precedence() == came.precedence()
         && gone.export_to() == came.export_to()

@@ -1,4 +1,4 @@
-//! Parts that one compile leaves for the next, with everything that they were made from.
+//! Services and route sources that one compile leaves for the next, with the reads that they were made from.
 
 #[cfg(test)]
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ struct CachedServices {
     clusters: ClusterReads,
 }
 
-/// Start of a compile: parts of the last one, and what differs from it.
+/// Start of a compile: results of the last one, and the differences from it.
 pub(in crate::compile) struct Start {
     pub services: Services,
     pub routes: VisibleRoutes,
@@ -44,8 +44,8 @@ pub(in crate::compile) struct Start {
 }
 
 impl ServiceCache {
-    /// The services and route sources of these resources, and what differs. Afterwards nothing is remembered, until
-    /// [`ServiceCache::keep`].
+    /// Returns the services and route sources of these resources, and the differences from the last compile. Empties
+    /// the cache until [`ServiceCache::keep`].
     pub(in crate::compile) fn start(&mut self, inputs: &Inputs<'_>, tape: &Tape) -> Start {
         let (resources, identity) = (inputs.resources, inputs.identity);
         let kept = self.0.take().filter(|kept| kept.identity == *identity);
@@ -115,7 +115,7 @@ impl fmt::Debug for ServiceCache {
 
 #[cfg(test)]
 impl ServiceCache {
-    /// Its services by host.
+    /// Returns the services by host.
     pub(in crate::compile) fn by_host(&self) -> BTreeMap<String, Arc<Service>> {
         let nothing = ResourceSet::default();
         let kept = self.0.iter();

@@ -1,4 +1,4 @@
-//! Route sources that count for a proxy, kept from one compile to the next.
+//! Route sources that apply to a proxy, kept from one compile to the next.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use crate::compile::applies::{is_visible, visible};
 use crate::compile::route_source::RouteSource;
 use crate::identity::Identity;
 
-/// Maximum number of changes that are followed one by one.
+/// Maximum number of changes that are applied one by one; after more, all sources are collected again.
 const FOLLOWED_MAX: usize = 256;
 
-/// Route sources that count for a proxy.
+/// Route sources that apply to a proxy.
 #[derive(Debug)]
 pub(in crate::compile) struct VisibleRoutes {
     /// Sources in the order of their precedence.
@@ -35,7 +35,7 @@ impl VisibleRoutes {
         routes
     }
 
-    /// Follows a change of the resources.
+    /// Applies a change of the resources.
     pub(in crate::compile) fn follow(
         mut self,
         before: &ResourceSet,
@@ -86,13 +86,12 @@ impl VisibleRoutes {
         &self.in_order
     }
 
-    /// Returns the sources for this very host, in no order.
+    /// Returns the sources for exactly this host, in no order.
     pub(in crate::compile) fn of_host(&self, host: &str) -> &[RouteSource] {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the sources with a host that has requests in common with one of these names, in the order of their
-    /// precedence.
+    /// Returns the sources with a host that intersects one of these names, in the order of their precedence.
     pub(in crate::compile) fn sharing(&self, names: &BTreeSet<Arc<str>>) -> Vec<&RouteSource> {
         let mut sharing: Vec<&RouteSource> = Vec::new();
         for name in names {

@@ -1,7 +1,7 @@
-//! What clients reach that use the sidecar as their HTTP proxy, and name their destination.
+//! Listener for clients that use the sidecar as their HTTP proxy, and name their destination.
 //!
-//! Absolute-form requests have the virtual hosts of captured requests. CONNECT has rules for connections, which are found
-//! by the name that the client gives, as if it were the SNI, or by the address.
+//! Absolute-form requests use the virtual hosts of captured requests. CONNECT uses connection rules, which match the
+//! name that the client gives like an SNI, or the address.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::sorted::dialed;
 use super::tcp::{ConnectionRules, rest};
 use super::unknown::Unknown;
 
-/// The socket that clients send their requests to.
+/// Adds the socket that clients send their requests to.
 pub(super) fn add_socket(made: &mut Made<'_>) {
     let Some(address) = made.inputs.identity.sockets.http_proxy else {
         return;
@@ -35,11 +35,11 @@ pub(super) fn add_socket(made: &mut Made<'_>) {
     made.add(ListenerKey::from(address), wanted);
 }
 
-/// Makes the rules for the tunnels to one port.
+/// Builds the rules for CONNECT tunnels to one port.
 pub(super) struct Named<'a> {
-    /// The services with the port.
+    /// Services with the port.
     services: &'a [(Arc<Host>, Port)],
-    /// Those of them whose connections are TLS, with the addresses that clients dial.
+    /// Services of the port whose connections are TLS, with the addresses that clients dial.
     tls: &'a [(Arc<Host>, u16, Vec<IpNet>)],
     connections: &'a ConnectionRules<'a>,
 }
@@ -57,7 +57,7 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// The rules: by name, then by address, then for all others.
+    /// Returns the rules: by name, then by address, then for all other connections.
     pub(super) fn routes(
         &self,
         (unknown, before): (&Unknown<'_>, Option<&Arc<OpaqueRoutes>>),
@@ -93,7 +93,7 @@ impl<'a> Named<'a> {
         names.into_iter().map(Arc::from).collect()
     }
 
-    /// The rules of a service for connections to it by name: the rules that hold for the address of the name.
+    /// Returns the rules of a service for connections to it by name: those that apply to the address of the name.
     fn by_name(
         &self,
         service: &Arc<Host>,
@@ -117,8 +117,8 @@ impl<'a> Named<'a> {
         named.collect()
     }
 
-    /// The rules of a service for connections to its addresses; to all, if it is one without addresses that carries
-    /// bytes.
+    /// Returns the rules of a service for connections to its addresses; to every address if it carries raw TCP and has
+    /// no address.
     fn by_address(
         &self,
         service: &Arc<Host>,

@@ -1,4 +1,5 @@
-//! What reaches the workload: a listener for each port that its Sidecar names or its services have, and one for all others.
+//! Inbound listeners of a sidecar: one for each port that its Sidecar names or its services have, and one for all other
+//! ports.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -55,23 +56,23 @@ pub(super) fn compile(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
     }
 }
 
-/// An inbound listener.
+/// Settings of an inbound listener.
 struct Inbound {
     key: ListenerKey,
-    /// The cluster that its connections go to.
+    /// Cluster that connections go to.
     to: (Arc<str>, traffic::registry::ClusterId),
-    /// The port of the workload; 0 for those of which nothing is known.
+    /// Port of the workload; 0 for ports that no resource names.
     port: u16,
     carries: Carries,
-    /// TLS that ends here by the Sidecar's own settings.
+    /// TLS that ends here by the Sidecar's `ingress[].tls`.
     own_tls: Option<OwnTls>,
-    /// What the listener was made from.
+    /// Resources that the listener was made from.
     provenance: Vec<Provenance>,
-    /// Where its route comes from.
+    /// Location of the resource that the route comes from.
     at: Provenance,
 }
 
-/// The listeners for the ports of the services that select the workload.
+/// Adds the listeners for the ports of the services that select the workload.
 fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
     if made.inputs.identity.sockets.inbound.is_none() {
         return;
@@ -102,14 +103,14 @@ fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
     }
 }
 
-/// A service's port, as the workload has it.
+/// Port of a service, as the workload has it.
 struct OfService {
     carries: Carries,
     protocol: Speaks,
 }
 
-/// The ports that the workload takes connections on, as the services say that select it; of several for one port, the
-/// oldest.
+/// Returns the ports on which the workload accepts connections according to the services that select it. If several
+/// services have a port, the oldest one decides.
 fn own_ports(made: &Made<'_>, clusters: &Clusters<'_>) -> BTreeMap<u16, (Arc<Host>, OfService)> {
     let identity = made.inputs.identity;
     let beside = workload(identity);
@@ -165,7 +166,7 @@ fn own_ports(made: &Made<'_>, clusters: &Clusters<'_>) -> BTreeMap<u16, (Arc<Hos
     ports
 }
 
-/// The listener of an entry of `ingress`.
+/// Adds the listener of an entry of `ingress`.
 fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Clusters<'_>) {
     let number = entry.port.number;
     let is_captured = made.inputs.identity.sockets.inbound.is_some();
@@ -221,7 +222,7 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
     add(made, inbound, clusters);
 }
 
-/// Where a route comes from: a service, else the Sidecar, else the proxy itself.
+/// Returns the location of the resource behind a route: a service, else the Sidecar, else the proxy itself.
 fn sidecar_or(made: &Made<'_>, service: Option<&Host>) -> Provenance {
     let written = service.and_then(|service| service.written());
     let own = || Provenance {
@@ -300,7 +301,7 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
     made.add(key, wanted);
 }
 
-/// One virtual host for all requests; that of the snapshot before if it is the same.
+/// Returns one virtual host for all requests; that of the previous snapshot if it is the same.
 fn hosts(
     destination: &Destination,
     is_grpc_web: bool,

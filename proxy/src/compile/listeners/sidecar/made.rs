@@ -1,4 +1,4 @@
-//! The listeners of a sidecar that were made so far.
+//! Listeners of a sidecar that the current compile has built so far.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,18 +15,18 @@ use crate::snapshot::{
 };
 use traffic::provenance::Provenance;
 
-/// The listeners that were made so far, and what they are made from.
+/// Listeners that were built so far, and their inputs.
 pub(super) struct Made<'a> {
     pub(super) inputs: &'a Inputs<'a>,
-    /// What the workload accepts from its clients.
+    /// Requirements of the workload for its clients.
     pub(super) peers: Peers<'a>,
-    /// The Sidecar that applies.
+    /// Sidecar that applies to the workload.
     pub(super) sidecar: Option<&'a Arc<Object<Sidecar>>>,
     pub(super) previous: &'a Snapshot,
     pub(super) listeners: BTreeMap<ListenerKey, Arc<Listener>>,
 }
 
-/// A listener, but for its address.
+/// Listener without its address.
 pub(super) struct Wanted {
     pub(super) direction: Direction,
     pub(super) protocols: Vec<&'static str>,
@@ -36,13 +36,13 @@ pub(super) struct Wanted {
 }
 
 impl<'a> Made<'a> {
-    /// What the listener of this key did with connections in the snapshot before.
+    /// Returns the handling of connections by the listener of this key in the previous snapshot.
     pub(super) fn before(&self, key: &ListenerKey) -> Option<&'a Service> {
         let before = self.previous.listeners.get(key)?;
         Some(&before.service)
     }
 
-    /// Where a line of the Sidecar is.
+    /// Returns the location of a line of the Sidecar.
     pub(super) fn at(&self, line: u32) -> Vec<Provenance> {
         let sidecar = self.sidecar.iter();
         sidecar
@@ -50,12 +50,12 @@ impl<'a> Made<'a> {
             .collect()
     }
 
-    /// Whether there is a listener of this key already.
+    /// Whether a listener of this key exists already.
     pub(super) fn has(&self, key: &ListenerKey) -> bool {
         self.listeners.contains_key(key)
     }
 
-    /// Adds a listener; the one of the snapshot before if nothing of it has changed.
+    /// Adds a listener; the one of the previous snapshot if it has not changed.
     pub(super) fn add(&mut self, key: ListenerKey, wanted: Wanted) {
         let captures = matches!(wanted.service, Service::Captured(_));
         let proxy_protocol = match captures && self.inputs.identity.sockets.proxy_header {
@@ -93,10 +93,10 @@ impl<'a> Made<'a> {
     }
 }
 
-/// Every address.
+/// Unspecified address, which matches every destination.
 pub(super) const ALL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// The key of the listener for captured connections to a port; 0 for all other ports.
+/// Returns the key of the listener for captured connections to a port; 0 for all other ports.
 pub(super) fn captured_port(intake: Intake, port: u16) -> ListenerKey {
     ListenerKey::captured(intake, SocketAddr::new(ALL, port))
 }

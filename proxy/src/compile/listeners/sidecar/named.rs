@@ -1,4 +1,4 @@
-//! Virtual hosts of a sidecar: for each service that speaks HTTP its route source, or a route of its own.
+//! Virtual hosts of a sidecar: for each HTTP service those of its route source, or a default route.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,7 +30,7 @@ use super::unknown::Unknown;
 /// Route sources of the mesh by host, in the order of their precedence.
 pub(super) type ByHost<'a> = HostIndex<Vec<&'a RouteSource>>;
 
-/// Indexes route sources of the mesh, in the order of their precedence, by their hosts: all that `has` takes.
+/// Indexes the route sources of the mesh that `has` selects by their hosts, in the order of their precedence.
 pub(super) fn by_host<'a>(
     sources: &[&'a RouteSource],
     domain: &str,
@@ -45,13 +45,13 @@ pub(super) fn by_host<'a>(
     index
 }
 
-/// The gateway that means all sidecars.
+/// Gateway name `mesh`, which selects all sidecars.
 pub(super) const MESH: GatewayRef = GatewayRef::Mesh;
 
 /// Compiles the virtual hosts of a listener.
 pub(super) struct NamedHosts<'a> {
     pub inputs: &'a Inputs<'a>,
-    /// The listener; its port is that of the services.
+    /// Key of the listener; its port is that of the services.
     pub key: &'a ListenerKey,
     pub before: Option<&'a Arc<HttpHosts>>,
     pub sources: &'a ByHost<'a>,
@@ -59,12 +59,12 @@ pub(super) struct NamedHosts<'a> {
     pub unknown: &'a Unknown<'a>,
 }
 
-/// A virtual host with its further names.
+/// Virtual host with its aliases.
 type NamedHost = (Arc<VirtualHost>, Vec<Arc<str>>);
 
 impl NamedHosts<'_> {
-    /// The virtual hosts of these services, each with the port that is meant, sorted by host; and the one for all
-    /// others.
+    /// Returns the virtual hosts of these services, each for the given port, sorted by host; and the one for all other
+    /// hosts.
     pub(super) fn compile(
         &self,
         services: &[(Arc<Service>, Port)],
@@ -104,8 +104,8 @@ impl NamedHosts<'_> {
         Arc::new(HttpHosts::with_aliases(hosts, aliases))
     }
 
-    /// Returns the virtual host of a service: the most specific route source for its host has it, of several the first.
-    /// An alias without one has the route source of its target.
+    /// Returns the virtual host of a service: that of the most specific route source for its host; of several equally
+    /// specific ones, the first. An alias without one uses the route source of its target.
     fn of_service(
         &self,
         service: &Arc<Service>,
@@ -126,7 +126,7 @@ impl NamedHosts<'_> {
         }
     }
 
-    /// Whether a route source has a rule for this listener. One without makes no virtual host.
+    /// Whether a route source has a rule for this listener. A source without one makes no virtual host.
     fn keeps_rule(&self, source: &RouteSource) -> bool {
         let scope = RuleScope {
             identity: self.inputs.identity,
@@ -162,8 +162,8 @@ impl NamedHosts<'_> {
         compiler.virtual_host(Arc::clone(name), &parts, clusters)
     }
 
-    /// Adds the hosts of route sources that no service has on this port: on the port of HTTP, and on those of the
-    /// services that the source is for.
+    /// Adds the hosts of route sources that no service has on this port: on port 80, and on the ports of the services
+    /// that the source is for.
     fn add_unserved(
         &self,
         services: &[(Arc<Service>, Port)],
@@ -200,8 +200,7 @@ impl NamedHosts<'_> {
         }
     }
 
-    /// Returns the route sources that are for one of these services: by its host, or as the most specific one by a
-    /// wildcard.
+    /// Returns the route sources that apply to one of these services: by its host, or as the most specific wildcard.
     fn attached(&self, services: &[(Arc<Service>, Port)]) -> HashSet<*const ObjectRef> {
         let of_service = |(service, _): &(Arc<Service>, Port)| {
             let exact = self.sources.get(&service.host);
@@ -217,7 +216,8 @@ impl NamedHosts<'_> {
             .collect()
     }
 
-    /// The virtual host of a service without a route source; the one of the snapshot before if it is the same.
+    /// Returns the virtual host of a service without a route source; the one of the previous snapshot if it is the
+    /// same.
     fn own_route(
         &self,
         (service, behind): (&Arc<Service>, &str),
@@ -265,7 +265,7 @@ impl NamedHosts<'_> {
         })
     }
 
-    /// Requests that a policy sends elsewhere.
+    /// Adds the rule for requests that a traffic shift policy sends to another service.
     fn add_shift(
         &self,
         shift: &Shift,
@@ -316,7 +316,7 @@ impl NamedHosts<'_> {
         (rule, route)
     }
 
-    /// Returns further names of a service: its short names, as far as the namespace of the workload allows, and its
+    /// Returns the aliases of a service: its short names, as far as the namespace of the workload allows, and its
     /// addresses.
     fn aliases(&self, service: &Service, clusters: &Clusters<'_>) -> Vec<Arc<str>> {
         let identity = self.inputs.identity;
@@ -330,7 +330,7 @@ impl NamedHosts<'_> {
     }
 }
 
-/// Addresses that clients dial for a service.
+/// Returns the addresses that clients dial for a service.
 pub(super) fn addresses(service: &Service, clusters: &Clusters<'_>) -> Vec<ipnet::IpNet> {
     let claimed = clusters.vips().of(&service.host);
     match service.is_outside || !claimed.is_empty() {
@@ -339,7 +339,8 @@ pub(super) fn addresses(service: &Service, clusters: &Clusters<'_>) -> Vec<ipnet
     }
 }
 
-/// `NAME` in the workload's namespace, `NAME.NAMESPACE` and `NAME.NAMESPACE.svc` for a service of the cluster's domain.
+/// Returns `NAME` in the workload's namespace, `NAME.NAMESPACE` and `NAME.NAMESPACE.svc` for a service of the cluster's
+/// domain.
 pub(super) fn short_names(host: &str, domain: &str, namespace: &str) -> Vec<String> {
     let Some((name, of)) = hostname::service_of(host, domain) else {
         return Vec::new();
@@ -349,7 +350,7 @@ pub(super) fn short_names(host: &str, domain: &str, namespace: &str) -> Vec<Stri
     own.into_iter().chain(wide).collect()
 }
 
-/// The names of the pods of a headless service, by the names of the service.
+/// Returns the names of the pods of a headless service, below the names of the service.
 pub(super) fn pod_names(
     service: &Service,
     names: impl IntoIterator<Item = impl AsRef<str>>,
@@ -358,5 +359,5 @@ pub(super) fn pod_names(
     names.map(|name| format!("*.{}", name.as_ref())).collect()
 }
 
-/// The port on which all hosts are served that no service has.
+/// Port on which hosts without a service are served.
 const HTTP_PORT: u16 = 80;

@@ -1,5 +1,5 @@
-//! Outbound listeners of a sidecar: one for each port of the services that its Sidecar lets it see, and one for all
-//! others.
+//! Outbound listeners of a sidecar: one for each port of the services that its Sidecar makes visible, and one for all
+//! other ports.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -78,7 +78,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
     }
 }
 
-/// Route sources that count for an entry of `egress`, by the kind of their rules.
+/// Route sources that apply to an entry of `egress`, by the kind of their rules.
 #[derive(Default)]
 struct Rules<'a> {
     http: ByHost<'a>,
@@ -87,7 +87,7 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// All of the mesh where nothing limits what the workload reaches; none where no entry is for the port.
+    /// Returns all sources of the mesh if no Sidecar limits the egress; none if no entry is for the port.
     fn of(
         entry: Option<Option<&EgressListener>>,
         routes: &'a VisibleRoutes,
@@ -112,11 +112,11 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The services of one listener, with the port of each.
+/// Services of one listener, with the port of each.
 #[derive(Default)]
 struct OnPort {
     services: Vec<(Arc<Host>, Port)>,
-    /// Line of the Sidecar's entry; 0 if none says anything of the port.
+    /// Line of the Sidecar's entry; 0 if no entry names the port.
     line: u32,
     /// Protocol that the Sidecar's entry for this port declares; `None` if no entry names the port.
     asked: Option<Carries>,
@@ -128,7 +128,7 @@ impl OnPort {
         self.asked = declared(entry);
     }
 
-    /// Whether requests are told from bytes.
+    /// Whether the listener detects HTTP.
     fn has_http(&self, number: u16, sorted: &Sorted) -> bool {
         match self.asked {
             Some(carries) => carries.may_be_http(),
@@ -143,7 +143,8 @@ fn declared(entry: &EgressListener) -> Option<Carries> {
     Some(Carries::of_protocol(port.protocol))
 }
 
-/// The entry of `egress` that services of a port belong to: the one for the port, else the one for all others.
+/// Returns the position of the `egress` entry for services of a port: the entry with this port, else the one without a
+/// port.
 fn position(egress: &[EgressListener], port: u16) -> Option<usize> {
     let of_port = |entry: &EgressListener| {
         let number = entry.port.as_ref().map(|port| port.number);
@@ -153,7 +154,7 @@ fn position(egress: &[EgressListener], port: u16) -> Option<usize> {
     egress.iter().position(of_port).or_else(rest)
 }
 
-/// Puts a port of a service on the listeners that the workload reaches it by.
+/// Adds a port of a service to the listeners through which the workload reaches it.
 fn place(
     made: &Made<'_>,
     egress: Option<&[EgressListener]>,
@@ -195,7 +196,7 @@ fn place(
     }
 }
 
-/// Returns the ways in which connections of the workload come to listeners without a socket.
+/// Returns the ways in which the workload's connections reach listeners without a socket.
 fn outbound_intakes(made: &Made<'_>) -> impl Iterator<Item = Intake> + use<> {
     let sockets = made.inputs.identity.sockets;
     let captured = sockets.outbound.map(|_| Intake::CapturedOutbound);
@@ -203,8 +204,8 @@ fn outbound_intakes(made: &Made<'_>) -> impl Iterator<Item = Intake> + use<> {
     captured.into_iter().chain(proxied)
 }
 
-/// The listeners of an entry for a port: a socket where the application dials it, else what is captured; and the HTTP
-/// proxy.
+/// Returns the keys of the listeners of an entry for a port: its socket if the application dials it, else captured
+/// connections; and the HTTP proxy.
 fn keys(made: &Made<'_>, entry: Option<&EgressListener>, port: u16) -> Vec<ListenerKey> {
     let is_captured = made.inputs.identity.sockets.outbound.is_some();
     let Some(entry) = entry else {
@@ -230,7 +231,7 @@ fn keys(made: &Made<'_>, entry: Option<&EgressListener>, port: u16) -> Vec<Liste
     [key].into_iter().chain(proxied).collect()
 }
 
-/// Adds the listener for all services of a port, and those for single addresses of some.
+/// Adds the listener for all services of a port, and those for single addresses of some services.
 fn add(
     made: &mut Made<'_>,
     key: ListenerKey,
@@ -300,7 +301,7 @@ fn add(
     made.add(key, wanted);
 }
 
-/// Adds the listeners for connections to single addresses, of which nothing has to be looked at to know their service.
+/// Adds the listeners for single addresses; the address alone decides the service, so no bytes have to be inspected.
 fn add_exact(
     made: &mut Made<'_>,
     sorted: &Sorted,
@@ -341,7 +342,7 @@ fn add_exact(
     }
 }
 
-/// Returns the rules for connections to a port as a whole that are TLS, and for those that carry no requests.
+/// Returns the rules for TLS connections to a port, and for connections that are not HTTP.
 fn bytes(
     sorted: &Sorted,
     connections: &ConnectionRules<'_>,
@@ -396,7 +397,7 @@ fn add_rest(made: &mut Made<'_>, unknown: &Unknown<'_>, clusters: &mut Clusters<
     made.add(key, wanted);
 }
 
-/// Returns the service of detected protocols; that of the snapshot before if it is the same.
+/// Returns the service with protocol detection; that of the previous snapshot if it is the same.
 pub(super) fn detected(now: Detected, before: Option<&Service>) -> Service {
     match before {
         Some(Service::Detected(before)) if before.is_same(&now) => {
@@ -444,7 +445,7 @@ fn protocols(services: &[(Arc<Host>, Port)]) -> Vec<&'static str> {
     names
 }
 
-/// Returns the name of what a port carries, for pages.
+/// Returns the protocol name of a port for admin pages.
 pub(super) fn name_of(carries: Carries) -> &'static str {
     match carries {
         Carries::Bytes => "TCP",

@@ -1,4 +1,4 @@
-//! TLS of clients outside of the mesh that ends at a sidecar, by `ingress[].tls`.
+//! TLS from clients outside of the mesh that ends at a sidecar, by `ingress[].tls`.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::made::Made;
 /// TLS that ends at an ingress listener.
 pub(super) struct OwnTls {
     id: Arc<str>,
-    /// `HTTPS` or `TLS`.
+    /// Protocol name: `HTTPS` or `TLS`.
     pub(super) protocol: &'static str,
-    /// What to handshake with; none without a usable certificate, so that every handshake fails.
+    /// TLS settings of the server; `None` without a usable certificate, so that every handshake fails.
     tls: Option<Arc<ServerTls>>,
 }
 
 impl OwnTls {
-    /// That of an entry of `ingress`. None where the mesh's own TLS counts for the port, which no Sidecar changes.
+    /// Returns the TLS of an `ingress` entry; `None` if mesh mTLS applies to the port, which a Sidecar does not change.
     pub(super) fn of(made: &Made<'_>, entry: &IngressListener) -> Option<Self> {
         let settings = ingress_settings(entry, Scope::Proxy(made.inputs.identity))?;
         if made.peers.on_port(entry.port.number, Alpn::None).is_some() {
@@ -40,7 +40,8 @@ impl OwnTls {
         })
     }
 
-    /// What the listener does: the one server takes every name. That of the snapshot before if it is the same.
+    /// Returns the service of the listener: one server that accepts every SNI. That of the previous snapshot if it is
+    /// the same.
     pub(super) fn service(
         self,
         (http, opaque): (Option<Arc<HttpHosts>>, Arc<OpaqueRoutes>),

@@ -1,4 +1,4 @@
-//! The services of a listener, sorted by how their connections are told apart.
+//! Services of a listener, grouped by the property that identifies their connections.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::compile::service::workload::{Workload, WorkloadHost};
 
 use super::named::addresses;
 
-/// The services of a port by how their connections are told apart.
+/// Services of a port, grouped by the property that identifies their connections.
 #[derive(Default)]
 pub(super) struct Sorted {
-    /// Requests, by host.
+    /// Services that are identified by the host of a request.
     pub(super) http: Vec<(Arc<Host>, Port)>,
-    /// TLS, by SNI, else by address.
+    /// Services that are identified by SNI, else by address.
     pub(super) tls: Vec<(Arc<Host>, u16, Vec<IpNet>)>,
-    /// By address: it has a listener of its own, since nothing has to be looked at.
+    /// Services with a listener for their single address, which needs no inspection of bytes.
     pub(super) exact: Vec<(IpAddr, Arc<Host>, Port)>,
-    /// By blocks of addresses.
+    /// Services that are identified by a block of addresses.
     pub(super) nets: Vec<(Arc<Host>, u16, Vec<IpNet>)>,
-    /// Connections to any address, as the service has none.
+    /// Services without an address, which match connections to any address.
     pub(super) anywhere: Vec<(Arc<Host>, u16)>,
     /// Addresses of services whose clients speak first.
     pub(super) client_first: Vec<IpAddr>,
 }
 
 impl Sorted {
-    /// The application dials a listener with a socket itself: the address tells nothing of the service.
+    /// Groups the services. On a listener with its own socket, the dialed address does not identify the service.
     pub(super) fn of(
         services: &[(Arc<Host>, Port)],
         has_socket: bool,
@@ -79,7 +79,7 @@ impl Sorted {
     }
 }
 
-/// Addresses that clients of a service dial on this port.
+/// Returns the addresses that clients of a service dial on this port.
 pub(super) fn dialed(service: &Host, port: &Port, clusters: &Clusters<'_>) -> Vec<IpNet> {
     match service.is_headless {
         true => endpoints(service, port),
@@ -87,7 +87,7 @@ pub(super) fn dialed(service: &Host, port: &Port, clusters: &Clusters<'_>) -> Ve
     }
 }
 
-/// Addresses of the endpoints of a headless service that take connections on the number of its port.
+/// Returns the addresses of a headless service's endpoints that accept connections on the number of its port.
 fn endpoints(service: &Host, port: &Port) -> Vec<IpNet> {
     let of = |workload: &Workload| match workload.host {
         WorkloadHost::Ip(ip) if workload.port(port) == Some(port.number) => Some(IpNet::from(ip)),

@@ -1,4 +1,4 @@
-//! Rules of a sidecar for connections that it does not look into: by the address that the client dialed, or by SNI.
+//! Connection rules of a sidecar for raw TCP and TLS: by the address that the client dialed, or by SNI.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use traffic::route::{OpaqueConditions, OpaqueRule};
 use super::named::{ByHost, MESH, pod_names};
 use super::unknown::Unknown;
 
-/// Makes rules for the connections of a listener.
+/// Builds the connection rules of a listener.
 pub(super) struct ConnectionRules<'a> {
     pub inputs: &'a Inputs<'a>,
-    /// The listener; its port is that of the services.
+    /// Key of the listener; its port is that of the services.
     pub key: &'a ListenerKey,
     /// Route sources with `tcp` rules.
     pub tcp: &'a ByHost<'a>,
@@ -40,7 +40,7 @@ impl ConnectionRules<'_> {
         }
     }
 
-    /// The rules for connections to a service, for those to these addresses; none for any address.
+    /// Returns the rules for connections to a service at these addresses; at any address if there are none.
     pub(super) fn of_service(
         &self,
         service: &Arc<Service>,
@@ -59,7 +59,7 @@ impl ConnectionRules<'_> {
         compiled
     }
 
-    /// Adds the `tcp` rules of a route source, up to one that takes all; whether there is one.
+    /// Adds the `tcp` rules of a route source, up to the first one without a condition; returns whether there is one.
     fn tcp_of(
         &self,
         source: &RouteSource,
@@ -91,7 +91,8 @@ impl ConnectionRules<'_> {
         false
     }
 
-    /// Lines of the blocks by which a `tcp` rule takes connections here, each with the addresses that it asks for.
+    /// Returns the lines of the match blocks by which a `tcp` rule accepts connections here, each with the destination
+    /// subnets that it names.
     fn admitting(&self, rule: &TcpRule) -> Vec<(Line, Vec<IpNet>)> {
         if rule.matches.is_empty() {
             return vec![(rule.line, Vec::new())];
@@ -112,7 +113,7 @@ impl ConnectionRules<'_> {
         blocks.collect()
     }
 
-    /// Returns the rules by SNI: those of route sources, then each service by its host, then by its addresses.
+    /// Returns the rules by SNI: those of route sources, then for each service by its host and by its addresses.
     pub(super) fn by_name(
         &self,
         services: &[(Arc<Service>, u16, Vec<IpNet>)],
@@ -150,13 +151,13 @@ impl ConnectionRules<'_> {
     }
 }
 
-/// The rule for connections that no other takes.
+/// Returns the rule for connections that no other rule matches.
 pub(super) fn rest(unknown: &Unknown<'_>, port: u16, clusters: &mut Clusters<'_>) -> Compiled {
     let destination = unknown.destination(port, clusters);
     to(destination, OpaqueConditions::default())
 }
 
-/// A rule that sends connections to a service as a whole.
+/// Returns a rule that sends connections to a service without a subset.
 fn own_rule(
     service: &Arc<Service>,
     port: u16,
@@ -178,7 +179,7 @@ fn own_rule(
     (rule, route)
 }
 
-/// A rule that sends connections to one destination.
+/// Returns a rule that sends connections to one destination.
 pub(super) fn to(destination: Destination, conditions: OpaqueConditions) -> Compiled {
     let provenance = destination.provenance.clone();
     let rule = OpaqueRule {
@@ -208,7 +209,7 @@ fn conditions(to: &[IpNet]) -> OpaqueConditions {
     }
 }
 
-/// The part of the wanted subnets that is among the addresses of the service; all of them if it has none.
+/// Returns the part of the wanted subnets that is among the addresses of the service; all of them if it has none.
 fn narrowed(wanted: &[IpNet], addresses: &[IpNet]) -> Vec<IpNet> {
     if addresses.is_empty() {
         return wanted.to_vec();

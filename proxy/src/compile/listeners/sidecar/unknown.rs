@@ -1,4 +1,4 @@
-//! What becomes of a workload's traffic to unknown destinations.
+//! Handling of a workload's traffic to destinations that no resource names.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use traffic::provenance::Provenance;
 use traffic::registry::ClusterId;
 use traffic::route::{Conditions, Rule, Table};
 
-/// What becomes of traffic to unknown destinations.
+/// Handling of traffic to destinations that no resource names.
 pub(super) struct Unknown<'a> {
-    /// Whether it goes anywhere.
+    /// Whether this traffic is allowed.
     is_allowed: bool,
-    /// The service that it goes to; none for where the client sent it.
+    /// Service that the traffic goes to; `None` sends it to the address that the client dialed.
     egress_proxy: Option<&'a RawDestination>,
-    /// The namespace that the name of that service is for.
+    /// Namespace that resolves the name of the egress proxy.
     namespace: &'a str,
-    /// Where that is written.
+    /// Location of this setting.
     pub(super) provenance: Provenance,
 }
 
 impl<'a> Unknown<'a> {
-    /// What the Sidecar says, else the mesh.
+    /// Returns the setting of the Sidecar, else that of the mesh.
     pub(super) fn of(sidecar: Option<&'a Arc<Object<Sidecar>>>, identity: &'a Identity) -> Self {
         let written = sidecar.and_then(|object| Some((object, object.spec.outbound.as_ref()?)));
         match written {
@@ -55,7 +55,7 @@ impl<'a> Unknown<'a> {
         }
     }
 
-    /// Where its connections go.
+    /// Returns the destination of this traffic.
     pub(super) fn destination(&self, port: u16, clusters: &mut Clusters<'_>) -> Destination {
         let (name, cluster) = self.cluster(port, clusters);
         Destination {
@@ -81,7 +81,8 @@ impl<'a> Unknown<'a> {
         }
     }
 
-    /// The virtual host for requests whose host no service has; that of the snapshot before if it is the same.
+    /// Returns the virtual host for requests whose host no service has; that of the previous snapshot if it is the
+    /// same.
     pub(super) fn virtual_host(
         &self,
         port: u16,

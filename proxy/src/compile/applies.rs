@@ -7,7 +7,7 @@ use config_loader::resource::istio::Gateway;
 use crate::compile::route_source::RouteSource;
 use crate::identity::Identity;
 
-/// Returns those route sources that count for a proxy of this identity, in the order of their precedence, each once.
+/// Returns the route sources that apply to a proxy of this identity, in the order of their precedence, each once.
 pub(in crate::compile) fn visible(
     sources: impl Iterator<Item = RouteSource>,
     identity: &Identity,
@@ -19,12 +19,12 @@ pub(in crate::compile) fn visible(
     visible
 }
 
-/// Whether a route source has hosts and counts for a proxy of this identity.
+/// Whether a route source has hosts and applies to a proxy of this identity.
 pub(in crate::compile) fn is_visible(source: &RouteSource, identity: &Identity) -> bool {
     !source.is_delegate() && source.export_to().includes(&identity.namespace)
 }
 
-/// Returns the workload beside a sidecar of this identity.
+/// Returns the workload of a sidecar of this identity.
 pub(in crate::compile) fn workload(identity: &Identity) -> Workload<'_> {
     Workload {
         namespace: &identity.namespace,
@@ -33,7 +33,7 @@ pub(in crate::compile) fn workload(identity: &Identity) -> Workload<'_> {
     }
 }
 
-/// Whether a Gateway's selector takes in a proxy of this identity.
+/// Whether a Gateway's selector matches a proxy of this identity.
 pub(in crate::compile) fn selects(gateway: &Object<Gateway>, identity: &Identity) -> bool {
     let mut selector = gateway.spec.selector.iter();
     selector.all(|(key, value)| identity.labels.get(key) == Some(value))

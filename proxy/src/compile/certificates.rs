@@ -1,5 +1,5 @@
-//! Which certificates the servers of Gateways and Sidecars want, and how they are to be used. Names only: bytes are in `tls::Store`.
-//! Those towards endpoints are `client_tls`' matter.
+//! Certificates that the servers of Gateways and Sidecars name, and the settings that they are used with. Names only:
+//! the certificates themselves are in `tls::Store`. Certificates for connections to endpoints are in `client_tls`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,41 +21,41 @@ use crate::tls::{
     spiffe::Workload,
 };
 
-/// How many of several certificates are used.
+/// Maximum number of certificates of one server.
 const CERTIFICATES_MAX: usize = 2;
 
-/// Forms of a secret's name that say where it is.
+/// Prefixes of a secret's name that give its source.
 const SCHEMES: [&str; 2] = ["kubernetes://", "kubernetes-gateway://"];
 
-/// Whose certificates are looked for.
+/// Selection of the resources whose certificates are collected.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
-    /// Those of every Gateway and DestinationRule, as if this proxy used them all; if it has labels, those of its own.
-    /// For checking: its mesh identity, which only its machine has, counts only if it was told where that is.
+    /// Certificates of every Gateway and DestinationRule, or, if the identity has labels, of those that select it. For
+    /// `check`: the mesh identity, which only the proxy's machine has, is included only if its location was given.
     Any(&'a Identity),
-    /// The certificates that this proxy serves with.
+    /// Certificates that this proxy uses.
     Proxy(&'a Identity),
 }
 
 impl<'a> Scope<'a> {
-    /// The proxy that they are for.
+    /// Returns the identity of the proxy.
     pub fn identity(self) -> &'a Identity {
         match self {
             Scope::Any(identity) | Scope::Proxy(identity) => identity,
         }
     }
 
-    /// The namespace that secrets are in: that of the proxy, as Istio has it.
+    /// Returns the namespace of the secrets: that of the proxy, as in Istio.
     pub fn namespace(self) -> &'a str {
         &self.identity().namespace
     }
 
-    /// Whether every Gateway and DestinationRule counts, whatever workload it selects.
+    /// Whether every Gateway and DestinationRule is included, whatever workload it selects.
     pub(in crate::compile) fn is_of_all(self) -> bool {
         matches!(self, Scope::Any(identity) if identity.labels.is_empty())
     }
 
-    /// The proxy whose mesh identity is looked for.
+    /// Returns the identity whose mesh certificate is included.
     pub fn mesh(self) -> Option<&'a Identity> {
         match self {
             Scope::Any(identity) => Some(identity).filter(|one| one.is_told_mesh_certificates()),
@@ -64,40 +64,40 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// A server that terminates TLS, and with what.
+/// Server that terminates TLS, with its settings.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// Its Gateway or Sidecar.
+    /// Gateway or Sidecar of the server.
     pub object: ObjectRef,
-    /// The file that it was written in.
+    /// File of the resource.
     pub file: Arc<str>,
-    /// Where its `tls` and the fields of that are.
+    /// Locations of `tls` and its fields.
     pub fields: Fields,
-    /// The hosts that it serves.
+    /// Hosts of the server.
     pub hosts: Vec<Arc<str>>,
-    /// How it terminates TLS.
+    /// TLS settings of the server.
     pub settings: ServerSettings,
-    /// Whether it is a mode that verifies clients.
+    /// TLS mode of the server.
     pub mode: &'static str,
 }
 
-/// The fields of a `tls`, for findings about what they name.
+/// Fields of a `tls` block, for diagnostics about the files and secrets that they name.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
-    /// The path of the `tls`, such as `spec.servers[0].tls`.
+    /// Path of the `tls` block, such as `spec.servers[0].tls`.
     pub tls: String,
-    /// Its line in the file.
+    /// Line of the block in the file.
     pub line: u32,
-    /// The fields with a value, by their paths below `tls`, each with its line in the file.
+    /// Fields with a value, by their paths below `tls`, each with its line in the file.
     pub lines: Vec<(Arc<str>, u32)>,
-    /// For each certificate that is used: the paths of what names its chain and its key.
+    /// Paths of the fields that name the chain and the key of each certificate.
     pub identities: Vec<[String; 2]>,
-    /// The path of the field that names the authorities that the certificate of the other side must come from.
+    /// Path of the field that names the certificate authorities for the peer's certificate.
     pub authorities: String,
 }
 
 impl Fields {
-    /// Those of the `tls` at this path of an object.
+    /// Returns the fields of the `tls` block at this path of an object.
     fn new<T>(object: &Object<T>, path: String, tls: &ServerTls) -> Self {
         let lines = tls.places.iter();
         let lines = lines.map(|place| (Arc::clone(&place.value), object.line_of(place.line)));
@@ -110,7 +110,7 @@ impl Fields {
         }
     }
 
-    /// The whole path and the line of a field of `tls`; those of `tls` itself if that field was not written.
+    /// Returns the whole path and the line of a field of `tls`; those of `tls` itself if the field is absent.
     pub fn find(&self, path: &str) -> (String, u32) {
         match self.lines.iter().find(|(known, _)| **known == *path) {
             Some((path, line)) => (format!("{}.{path}", self.tls), *line),
@@ -118,14 +118,14 @@ impl Fields {
         }
     }
 
-    /// The field of the chain of a certificate, or of its key.
+    /// Returns the path and line of the field that names a certificate's chain, or its key.
     pub fn identity(&self, index: usize, key: bool) -> (String, u32) {
         let paths = self.identities.get(index);
         self.find(paths.map_or("mode", |paths| &paths[usize::from(key)]))
     }
 }
 
-/// What [`identities`] are named by.
+/// Returns the paths of the fields that [`identities`] reads.
 fn identity_fields(tls: &ServerTls) -> Vec<[String; 2]> {
     let used = |count: usize| 0..count.min(CERTIFICATES_MAX);
     match &tls.certificates {
@@ -149,7 +149,7 @@ fn identity_fields(tls: &ServerTls) -> Vec<[String; 2]> {
     }
 }
 
-/// What [`authorities`] are named by.
+/// Returns the path of the field that [`authorities`] reads.
 fn authority_field(tls: &ServerTls) -> String {
     if tls.mode == ServerTlsMode::IstioMutual {
         return "mode".to_owned();
@@ -167,7 +167,7 @@ fn authority_field(tls: &ServerTls) -> String {
     written.unwrap_or_else(|| "mode".to_owned())
 }
 
-/// Every server that terminates TLS.
+/// Returns every server that terminates TLS.
 pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<Use> {
     let gateways = resources.gateways.values();
     let selected =
@@ -228,12 +228,12 @@ fn one_use(
     })
 }
 
-/// How a server terminates TLS; `None` for one that does not, or whose identity only a proxy has.
+/// Returns the TLS settings of a server; `None` if it does not terminate TLS, or if only the proxy has its identity.
 pub fn settings(server: &Server, scope: Scope<'_>) -> Option<ServerSettings> {
     of_tls(server.tls.as_deref()?, server.protocol, scope)
 }
 
-/// How an ingress listener of a Sidecar terminates TLS; `None` for one that does not.
+/// Returns the TLS settings of an ingress listener of a Sidecar; `None` if it does not terminate TLS.
 pub fn ingress_settings(entry: &IngressListener, scope: Scope<'_>) -> Option<ServerSettings> {
     of_tls(entry.tls.as_deref()?, entry.port.protocol, scope)
 }
@@ -267,7 +267,7 @@ fn of_tls(tls: &ServerTls, protocol: Protocol, scope: Scope<'_>) -> Option<Serve
     })
 }
 
-/// The mesh identity of a proxy, and who signs such.
+/// Returns the mesh identity of a proxy, and the certificate authority of the mesh.
 pub fn mesh(identity: &Identity) -> (IdentitySource, AuthoritySource) {
     let file = |named: &Option<String>, name: &str| -> Arc<str> {
         match named {
@@ -290,7 +290,7 @@ pub fn mesh(identity: &Identity) -> (IdentitySource, AuthoritySource) {
     (own, root)
 }
 
-/// What the certificate of a proxy's workload must name.
+/// Returns the identity that the certificate of a proxy's workload must have.
 pub fn workload(identity: &Identity) -> Workload {
     let told = &identity.workload;
     Workload {
@@ -347,13 +347,13 @@ fn authorities(tls: &ServerTls, namespace: &str) -> Option<AuthoritySource> {
     }
 }
 
-/// Namespace and name of a secret: `NAME`, `NAMESPACE/NAME`, either with a scheme before it.
+/// Returns namespace and name of a secret from `NAME` or `NAMESPACE/NAME`, with or without a scheme.
 pub(in crate::compile) fn secret(written: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
     let mut schemes = SCHEMES.iter();
     let plain = schemes.find_map(|scheme| written.strip_prefix(scheme));
     let plain = plain.unwrap_or(written);
     match plain.split_once('/') {
-        // Another scheme, such as `sds://`: what it names is nowhere to be found.
+        // Secrets of another scheme, such as `sds://`, are never found.
         _ if plain.contains("://") => (namespace.into(), plain.into()),
         Some((namespace, name)) => (namespace.into(), name.into()),
         None => (namespace.into(), plain.into()),
@@ -396,7 +396,7 @@ fn from_hex(text: &str) -> Option<Sha256> {
     Some(bytes)
 }
 
-/// A supported version: below 1.2 is 1.2.
+/// Returns a supported version: versions below 1.2 become 1.2.
 fn version(written: TlsVersion, default: Version) -> Version {
     match written {
         TlsVersion::Auto => default,

@@ -1,4 +1,4 @@
-//! What a compile reads.
+//! Inputs of a compile.
 
 use config_loader::ResourceSet;
 
@@ -7,19 +7,19 @@ use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
 use traffic::registry::{Moment, Registry};
 
-/// Everything that a snapshot follows from.
+/// Inputs that determine a snapshot.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     /// The resources in effect.
     pub resources: &'a ResourceSet,
-    /// Who this proxy is.
+    /// Identity of this proxy.
     pub identity: &'a Identity,
     /// Live state by identity.
     pub registry: &'a Registry,
     /// Statistics by labels.
     pub stats: &'a StatsRegistry,
-    /// Certificates by where they come from.
+    /// Certificates by source.
     pub certificates: &'a Store,
-    /// The time, for endpoints that are new.
+    /// Current time, for endpoints that are new.
     pub now: Moment,
 }

@@ -1,4 +1,4 @@
-//! The Kubernetes clusters that resources speak of: "members".
+//! Kubernetes clusters that resources name: "members".
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,20 +11,20 @@ use config_loader::resource::flomesh::Cluster;
 use crate::identity::{self, Identity, MemberGateway, MemberSettings};
 use traffic::cluster::Locality;
 
-/// A cluster that serves services.
+/// Kubernetes cluster that serves services.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::compile) struct Member {
     /// `region/zone/group/name`.
     pub key: Arc<str>,
-    /// The last part of the key, by which Karmada and Gloo call it.
+    /// Last part of the key, which is the name of the cluster in Karmada and Gloo.
     pub name: Arc<str>,
-    /// Where its endpoints are that say nothing of it.
+    /// Locality of endpoints without a locality of their own.
     pub locality: Locality,
-    /// Network of its endpoints that say nothing of it, empty for the default one.
+    /// Network of endpoints without a network of their own; empty for the default network.
     pub network: Arc<str>,
-    /// Its gateway, from the remote clusters file or a Cluster.
+    /// Gateway of the cluster, from the remote clusters file or a Cluster.
     pub gateway: Option<MemberGateway>,
-    /// Whether it is in the remote clusters file, which takes precedence.
+    /// Whether the cluster is in the remote clusters file, which takes precedence.
     pub is_told: bool,
 }
 
@@ -58,7 +58,7 @@ impl Member {
     }
 }
 
-/// What says more of members than their keys.
+/// Sources of facts about members, in addition to their keys.
 #[derive(Clone, Copy)]
 struct ClusterFacts<'a> {
     told: &'a [MemberSettings],
@@ -68,19 +68,19 @@ struct ClusterFacts<'a> {
 /// Every member that the resources name, and the proxy's own.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::compile) struct Members {
-    /// The one that the proxy is in.
+    /// Member that the proxy runs in.
     pub own: Arc<Member>,
     by_key: BTreeMap<Arc<str>, Arc<Member>>,
-    /// Hash over all keys and what the proxy was told, on which everything here depends; Clusters are noted by what
-    /// uses them.
+    /// Hash of all keys and of the remote clusters file, which determine the members. Reads of Clusters are recorded
+    /// where they are used.
     pub fingerprint: u64,
-    /// By the last part of the key; none where several have the same.
+    /// Members by the last part of the key; `None` where several have the same.
     by_name: HashMap<Arc<str>, Option<Arc<Member>>>,
 }
 
 impl Members {
-    /// Collects them from what the proxy was told, Clusters, ServiceImports, GlobalTrafficPolicies, ServiceExports,
-    /// EndpointSlices of other clusters and Destinations. A bare name that no key has represents
+    /// Collects the members from the remote clusters file, Clusters, ServiceImports, GlobalTrafficPolicies,
+    /// ServiceExports, EndpointSlices of other clusters and Destinations. A bare name without a key means
     /// `default/default/default/NAME`.
     pub(in crate::compile) fn collect(
         view: View<'_>,
@@ -136,12 +136,12 @@ impl Members {
             .or_insert(Some(member));
     }
 
-    /// The member with this key.
+    /// Returns the member with this key.
     pub(in crate::compile) fn by_key(&self, key: &str) -> Option<&Arc<Member>> {
         self.by_key.get(key)
     }
 
-    /// The member that a bare name or a key represents; none for a name that several have.
+    /// Returns the member with this bare name or key; `None` for a name that several members have.
     pub(in crate::compile) fn find(&self, name: &str) -> Option<&Arc<Member>> {
         self.by_key(name)
             .or_else(|| self.by_name.get(name)?.as_ref())

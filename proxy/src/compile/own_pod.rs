@@ -1,4 +1,4 @@
-//! The proxy's identity, as far as its own pod says it.
+//! Parts of the proxy's identity that come from its own pod.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::compile::services::slices::locality;
 use crate::identity::Identity;
 use traffic::cluster::Locality;
 
-/// The label by which `failoverPriority` compares nodes.
+/// Label by which `failoverPriority` compares nodes.
 const NODE: &str = "kubernetes.io/hostname";
 
-/// The pod that a proxy of this identity runs in, if it is known.
+/// Returns the pod that a proxy of this identity runs in, if it is known.
 pub fn of<'a>(resources: &'a ResourceSet, identity: &Identity) -> Option<&'a Arc<Object<Pod>>> {
     let own = identity.pod.as_ref()?;
     catalog::pod(resources, None, (&own.namespace, &own.name))
 }
 
-/// An identity with what the proxy's own pod says. What flags say counts first.
+/// Adds locality, network, service account and labels of the proxy's own pod to an identity. Flags take precedence.
 pub fn identity_in(resources: &ResourceSet, mut identity: Identity) -> Identity {
     let Some(pod) = of(resources, &identity) else {
         return identity;

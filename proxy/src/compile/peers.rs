@@ -1,4 +1,5 @@
-//! What the workload of a sidecar accepts from its clients, by PeerAuthentications, and how it terminates the mesh's TLS.
+//! Mutual TLS requirements of a sidecar's workload, from PeerAuthentications, and the settings that terminate mesh
+//! mTLS.
 
 use std::sync::Arc;
 
@@ -13,35 +14,36 @@ use crate::identity::Identity;
 use crate::tls::{Alpn, Clients, ServerSettings, ServerTls, Store, Version};
 use traffic::provenance::Provenance;
 
-/// What the ports of a proxy's workload accept.
+/// Requirements of the ports of a proxy's workload.
 pub struct Peers<'a> {
     policy: PeerPolicy,
     identity: &'a Identity,
     store: &'a Store,
 }
 
-/// How a port terminates the mesh's TLS.
+/// Settings with which a port terminates mesh mTLS.
 #[derive(Clone, Debug)]
 pub struct PortTls {
-    /// What to handshake with; none without a usable certificate or without authorities, so that every handshake fails.
+    /// TLS settings of the port; `None` without a usable certificate or authorities, so that every handshake fails.
     pub tls: Option<Arc<ServerTls>>,
-    /// Whether everything else is refused.
+    /// Whether the port rejects all other connections.
     pub strict: bool,
 }
 
-/// What a port accepts, and why, for pages.
+/// Mutual TLS mode of a port, with its source, for admin pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedMode {
-    /// The mode.
+    /// Mutual TLS mode of the port.
     pub mode: MutualTls,
-    /// The policy that says so; none for the default of the mesh.
+    /// Policy that sets the mode; `None` for the default of the mesh.
     pub by: Option<Provenance>,
-    /// Whether the proxy has a certificate: without one there is no TLS, and a port that requires it takes nothing.
+    /// Whether the proxy has a certificate. Without one there is no TLS, and a port that requires TLS accepts no
+    /// connection.
     pub has_certificate: bool,
 }
 
 impl<'a> Peers<'a> {
-    /// By these resources, for the workload of a proxy of this identity.
+    /// Returns the requirements by these resources for the workload of a proxy of this identity.
     pub fn of(resources: &ResourceSet, identity: &'a Identity, store: &'a Store) -> Self {
         Self {
             policy: PeerPolicy::of(resources, workload(identity)),
@@ -50,12 +52,12 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// The policies, for pages.
+    /// Returns the policies, for admin pages.
     pub fn policy(&self) -> &PeerPolicy {
         &self.policy
     }
 
-    /// What a port of the workload accepts by the policies among these resources.
+    /// Returns the mutual TLS mode of a port of the workload by the policies among these resources.
     pub fn applied(&self, resources: &ResourceSet, port: u16) -> AppliedMode {
         let accepted = self.policy.of_port(port);
         let by = accepted.by.as_ref().map(|id| {
@@ -77,9 +79,11 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// The mesh's TLS on a port of the workload; none if the port takes plain text only, and TLS is the workload's own.
+    /// Returns the settings that terminate mesh mTLS on a port of the workload; `None` if the port accepts plain text
+    /// only, and any TLS is the workload's own.
     ///
-    /// Without an identity of its own, a workload takes plain text, unless a policy forbids that: then it takes nothing.
+    /// A workload without a mesh certificate accepts plain text, unless a policy forbids it: then it accepts no
+    /// connection.
     pub fn on_port(&self, port: u16, alpn: Alpn) -> Option<PortTls> {
         let has_identity = || self.store.identity(&mesh(self.identity).0).is_some();
         let strict = match self.policy.mode(port) {
@@ -93,8 +97,8 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// How a workload terminates the mesh's TLS: with its own certificate, and for clients whose certificate is of the mesh and
-/// of its trust domain.
+/// Returns the TLS settings of a workload: its own certificate, and the requirement that client certificates are of the
+/// mesh and its trust domain.
 pub fn server_settings(identity: &Identity, alpn: Alpn) -> ServerSettings {
     let (own, root) = mesh(identity);
     let trust_domains = identity.workload.trust_domains();

@@ -1,4 +1,4 @@
-//! Which DestinationRule applies to a cluster, and what it says about it.
+//! DestinationRule that applies to a cluster, with its settings.
 
 pub(in crate::compile) mod balance;
 
@@ -32,24 +32,24 @@ use wire::http2::pulse::KeepAlive;
 
 type Rule = Arc<Object<DestinationRule>>;
 
-/// What DestinationRules and PeerAuthentications say, for a proxy of this identity.
+/// Settings of DestinationRules and PeerAuthentications for a proxy of this identity.
 pub(in crate::compile) struct Policies<'a> {
     view: View<'a>,
     identity: &'a Identity,
     rules: &'a DestinationRules,
 }
 
-/// What balances a cluster: a DestinationRule's settings for one port and subset.
+/// Settings of a DestinationRule for one port and subset.
 #[derive(Clone, Debug)]
 pub(in crate::compile) struct ClusterPolicy {
     pub balance: Balance,
-    /// Whether a rule says how endpoints are picked.
+    /// Whether a rule chooses the load balancing algorithm.
     pub says_balancer: bool,
     pub retry_limit: RetryLimit,
     pub pool: PoolSettings,
-    /// What it says about health checks.
+    /// Active health checking of the rule.
     pub health_check: HealthChecked,
-    /// What a rule says of TLS.
+    /// TLS settings of the rule.
     pub tls: Option<RuleTls>,
     /// Labels of the subset; `None` for the whole service.
     pub subset: Option<BTreeMap<String, String>>,
@@ -57,7 +57,7 @@ pub(in crate::compile) struct ClusterPolicy {
 }
 
 impl<'a> Policies<'a> {
-    /// The policies of these resources; `rules` are the DestinationRules among them.
+    /// Returns the policies of these resources; `rules` are the DestinationRules among them.
     pub(in crate::compile) fn new(
         view: View<'a>,
         identity: &'a Identity,
@@ -70,7 +70,7 @@ impl<'a> Policies<'a> {
         }
     }
 
-    /// Whether a PeerAuthentication says that a port of these workloads takes plain text only.
+    /// Whether a PeerAuthentication limits a port of these workloads to plain text.
     pub(in crate::compile) fn disables_mesh_tls(&self, workload: Workload<'_>, port: u16) -> bool {
         if self.view.is_empty::<PeerAuthentication>() {
             return false;
@@ -79,7 +79,7 @@ impl<'a> Policies<'a> {
         policy.mode(port) == MutualTls::Disable
     }
 
-    /// What applies to a port and subset of a service; `None` for a subset that no rule defines.
+    /// Returns the policy for a port and subset of a service; `None` for a subset that no rule defines.
     pub(in crate::compile) fn find(
         &self,
         host: &str,
@@ -135,8 +135,8 @@ impl<'a> Policies<'a> {
         })
     }
 
-    /// What applies to the proxy's own side of a service's port: limits of connections, and nothing of what is for clients of
-    /// the service. `pool` counts in place of what rules say.
+    /// Returns the policy for the port of the proxy's own workload: its connection limits, without the settings for
+    /// clients of the service. `pool` overrides the limits of rules.
     pub(in crate::compile) fn own(
         &self,
         host: &str,
@@ -169,7 +169,7 @@ impl<'a> Policies<'a> {
         }
     }
 
-    /// The tunnel to a port and subset of a service. A subset has its own or none: nothing is inherited.
+    /// Returns the tunnel to a port and subset of a service. A subset does not inherit a tunnel.
     pub(in crate::compile) fn tunnel(
         &self,
         host: &str,
@@ -202,7 +202,7 @@ impl<'a> Policies<'a> {
         })
     }
 
-    /// The subsets that are defined for a service, by rules or by what requires them.
+    /// Returns the subsets of a service that rules define or Destinations require.
     pub(in crate::compile) fn subsets<'s>(
         &'s self,
         host: &str,
@@ -214,7 +214,7 @@ impl<'a> Policies<'a> {
         ruled.chain(required).collect()
     }
 
-    /// The rules that apply to a host of a service in this namespace.
+    /// Returns the rules that apply to a host of a service in this namespace.
     fn rules(&self, host: &str, namespace: &str) -> Vec<&'a Rule> {
         let rules = self
             .rules
@@ -236,8 +236,8 @@ impl<'a> Policies<'a> {
     }
 }
 
-/// The blocks in effect for one port and subset. Blocks are replaced whole, never merged; port-level settings replace
-/// all blocks, missing ones becoming defaults.
+/// Blocks in effect for one port and subset. A block replaces the inherited one as a whole; port-level settings replace
+/// all blocks, and missing ones get their defaults.
 #[derive(Default)]
 struct Effective<'a> {
     load_balancer: Option<&'a LoadBalancer>,
@@ -283,7 +283,7 @@ impl<'a> Effective<'a> {
         )
     }
 
-    /// A budget counts in place of a number.
+    /// Returns the limit of active retries. A retry budget takes precedence over `maxRetries`.
     fn retry_limit(&self) -> RetryLimit {
         let number = self.connection_pool.map(|pool| pool.http.retries_max);
         match (self.retry_budget, number) {
@@ -342,7 +342,7 @@ impl<'a> Effective<'a> {
     }
 }
 
-/// The client's protocol counts in place of an upgrade.
+/// Returns the protocol to endpoints. `useClientProtocol` takes precedence over `h2UpgradePolicy`.
 fn speaks(pool: &ConnectionPool) -> Speaks {
     if pool.http.use_client_protocol {
         Speaks::AsClient

@@ -1,4 +1,4 @@
-//! Route sources: resources that route requests and connections, in the form that the rest of `compile` knows.
+//! Route sources: resources that route requests and connections, in the form that `compile` uses.
 //!
 //! VirtualService is the only kind. Routing needs of a source its hosts, the gateways that it is attached to, its
 //! visibility and its rules. References to other sources are resolved in the catalog.
@@ -58,7 +58,7 @@ impl RouteSource {
         &self.object().id
     }
 
-    /// Returns the sort key among the sources of a host: what takes precedence, then the oldest, is first.
+    /// Returns the sort key among the sources of a host: the highest precedence first, then the oldest.
     pub(in crate::compile) fn precedence(&self) -> (u8, Age<'_>) {
         self.object().precedence()
     }
@@ -68,7 +68,7 @@ impl RouteSource {
         &self.object().spec.export_to
     }
 
-    /// Whether the source only lends rules to others.
+    /// Whether the source only provides rules for the delegation of others.
     pub(in crate::compile) fn is_delegate(&self) -> bool {
         self.object().spec.is_delegate()
     }
@@ -122,7 +122,7 @@ impl RouteSource {
     ///
     /// # Errors
     ///
-    /// Reason that the delegate lends no rules.
+    /// Returns the reason that the delegate provides no rules.
     pub(in crate::compile) fn delegate(
         &self,
         name: &Name,

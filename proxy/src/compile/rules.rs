@@ -1,4 +1,4 @@
-//! Rules to routes: each match block that can hold here becomes a route of its own, in order.
+//! Compiles rules into routes: each match block that can apply here becomes a route of its own, in order.
 
 pub(in crate::compile) mod delegates;
 mod early;
@@ -37,7 +37,7 @@ use traffic::route::{Conditions, Rule, UriMatch};
 /// Rule of the route table with its route.
 pub(in crate::compile) type Compiled = (Rule, Route);
 
-/// Compiles rules in order into `compiled`. A match block that every request fulfils ends the list: nothing after it is
+/// Compiles rules in order into `compiled`. A match block that matches every request ends the list: no rule after it is
 /// reached.
 pub(in crate::compile) fn compile(
     rules: &[Sourced<'_>],
@@ -63,8 +63,8 @@ pub(in crate::compile) fn compile(
     }
 }
 
-/// Returns the match blocks of rules in the order in which requests try them, each with its rule. A rule without blocks
-/// matches every request.
+/// Returns the match blocks of rules in matching order, each with its rule. A rule without blocks matches every
+/// request.
 fn blocks<'r, 'a>(
     rules: &'r [Sourced<'a>],
 ) -> impl Iterator<Item = (&'r Sourced<'a>, Option<&'r HttpMatch>)> {
@@ -77,7 +77,7 @@ fn blocks<'r, 'a>(
     })
 }
 
-/// Whether a source has a rule for this scope, as far as that can be told without a request.
+/// Whether a source has a rule for this scope, judged without a request.
 pub(in crate::compile) fn keeps_any(
     source: &RouteSource,
     resources: &ResourceSet,
@@ -131,16 +131,16 @@ pub(in crate::compile) fn left_out(
 /// Reason that a match block has no route here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum LeftOut {
-    /// A rule before it takes every request.
+    /// An earlier rule matches every request.
     Behind(Provenance),
-    /// It asks for claims of a token, which this proxy never has.
+    /// The block requires claims of a token, which this proxy never has.
     Claims,
-    /// This field says that it is for other listeners or proxies.
+    /// This field limits the block to other listeners or proxies.
     Elsewhere(&'static str),
 }
 
-/// Returns the routes of a rule with one of its match blocks: one, and others before it for requests that policies
-/// shift.
+/// Returns the routes of a rule with one of its match blocks: one, preceded by one for each traffic shift policy that
+/// takes some of the requests.
 fn compile_one(
     sourced: &Sourced<'_>,
     block: Option<&HttpMatch>,

@@ -1,4 +1,4 @@
-//! A service in one form, whatever kind of resource describes it.
+//! Service in one form, independent of the kind of resource that describes it.
 
 pub(in crate::compile) mod federation;
 pub(in crate::compile) mod port;
@@ -28,81 +28,81 @@ pub(in crate::compile) use crate::compile::service::workload::Workloads;
 use traffic::provenance::Provenance;
 use traffic::route::Conditions;
 
-/// A host that requests can be sent to, with its ports and endpoints.
+/// Host that requests can be sent to, with its ports and endpoints.
 #[derive(Clone, Debug)]
 pub(in crate::compile) struct Service {
     /// Full host name, or a wildcard.
     pub host: Arc<str>,
-    /// Name for metrics: the first label of a Kubernetes service, the host of any other.
+    /// Name for metrics: the first label of the host of a Kubernetes service, the host of any other.
     pub name: Arc<str>,
     /// Namespace of the resource.
     pub namespace: Arc<str>,
-    /// Addresses that clients dial for it.
+    /// Addresses that clients dial for the service.
     pub addresses: Vec<IpNet>,
-    /// Whether clients dial its endpoints, whose addresses they learn by DNS.
+    /// Whether clients dial the endpoints, whose addresses they learn by DNS.
     pub is_headless: bool,
-    /// Its ports, in the order of the resource.
+    /// Ports in the order of the resource.
     pub ports: Vec<Port>,
-    /// Its endpoints, joined over all resources that add to it.
+    /// Endpoints of all resources that add to the service.
     pub endpoints: Workloads,
-    /// The target host, if it is an alias.
+    /// Target host, if the service is an alias.
     pub alias_of: Option<Arc<str>>,
-    /// How long after the last one requests of a client stay with one endpoint, if they do and no rule says otherwise.
+    /// Lifetime of an affinity entry by client address after its last request; `None` without session affinity. A
+    /// rule's setting takes precedence.
     pub affinity: Option<Duration>,
-    /// Whether it is no part of the mesh.
+    /// Whether the service is outside of the mesh.
     pub external: bool,
-    /// Whether a ServiceEntry or a Destination describes it as a host outside of all clusters.
+    /// Whether a ServiceEntry or a Destination describes the service as a host outside of all clusters.
     pub is_outside: bool,
-    /// Whether and how its endpoints are health-checked.
+    /// Active health checking of the endpoints.
     pub health_check: HealthChecked,
-    /// Which of its endpoints are preferred, where no rule says so.
+    /// Preference among the endpoints if no rule sets one.
     pub distribution: TrafficDistribution,
-    /// Names of which the certificates of its endpoints carry one; empty where it says none.
+    /// Names of which an endpoint's certificate must carry one; empty if the resource has none.
     pub subject_alt_names: Vec<Arc<str>>,
-    /// The identity of its workloads in other clusters, `ns/NAMESPACE/sa/ACCOUNT`, if an import says so.
+    /// Identity of the workloads in other clusters, `ns/NAMESPACE/sa/ACCOUNT`, if an import names it.
     pub imported_account: Option<Arc<str>>,
-    /// Whether its host is one under which clusters serve together (`clusterset.local`), or that represents one of
-    /// them.
+    /// Whether the host is served by several clusters together (`clusterset.local`), or represents one of them.
     pub is_cluster_set: bool,
-    /// The cluster that its host represents alone, if it does for one.
+    /// Cluster that the host represents alone, if any.
     pub stands_for: Option<Arc<Member>>,
-    /// How members share its traffic, when a policy says so.
+    /// Distribution of traffic among members, if a policy sets one.
     pub sharing: Option<Sharing>,
-    /// Who may serve and use it, when that is limited.
+    /// Clusters that may serve and use the service, if a policy limits them.
     pub exposure: Option<Exposure>,
-    /// Whether it is one of the proxy's own cluster, with endpoints of its own.
+    /// Whether the service belongs to the local cluster and has endpoints there.
     pub is_exportable: bool,
-    /// How requests of other clusters are balanced, where their ServiceExport says so.
+    /// Load balancing of requests from other clusters, if their ServiceExport sets it.
     pub export: Option<ExportBalancer>,
-    /// Where requests go that are for the whole of it, where policies shift them: the first that takes a request
-    /// counts, and none is behind one that takes all.
+    /// Traffic shift policies for the service as a whole. The first one that takes a request applies; none follows one
+    /// that takes all requests.
     pub shifts: Vec<Arc<Shift>>,
-    /// Subsets that no DestinationRule has to define, by name.
+    /// Subsets that exist without a DestinationRule, by name.
     pub subsets: BTreeMap<Arc<str>, BTreeMap<String, String>>,
-    /// The resources that describe it, the one that decides first.
+    /// Resources that describe the service; the first one takes precedence.
     pub provenance: Arc<Vec<Written>>,
-    /// Hash over everything that it was made from.
+    /// Hash of all inputs of the service.
     pub fingerprint: u64,
 }
 
-/// An object that describes a service, and where it was written.
+/// Object that describes a service, with its location.
 #[derive(Clone, Debug)]
 pub(in crate::compile) enum Written {
     /// Any object.
     Object {
         object: ObjectRef,
         file: Arc<str>,
-        /// Its line in the file.
+        /// Line of the object in the file.
         line: u32,
     },
-    /// A slice, of which there may be very many.
+    /// EndpointSlice, shared because there may be very many.
     Slice(Arc<Object<EndpointSlice>>),
-    /// The workloads that a selector takes in.
+    /// Workloads that a selector matches.
     Selection(Arc<Selection>),
 }
 
 impl Written {
-    /// As compiled parts say where they came from.
+    /// Returns the locations in the form that compiled parts carry.
     pub(in crate::compile) fn provenances(&self) -> Vec<Provenance> {
         match self {
             Self::Object { object, file, line } => vec![Provenance {
@@ -119,57 +119,57 @@ impl Written {
     }
 }
 
-/// Where requests for a service go instead.
+/// Traffic shift policy of a service: other destinations for its requests.
 ///
 /// Source: Destination `status.requiredSubsets[].trafficShift`.
 #[derive(Clone, Debug)]
 pub(in crate::compile) struct Shift {
-    /// The requests that it takes, any one is enough; empty for all.
+    /// Conditions on the requests, of which one must hold; empty for all requests.
     pub requests: Box<[Conditions]>,
-    /// Its parts; their weights sum up to 100.
+    /// Parts of the shift; their weights sum up to 100.
     pub parts: Vec<Part>,
-    /// Where it was written.
+    /// Location of the policy.
     pub provenance: Provenance,
-    /// Hash of the object that says so.
+    /// Hash of the object with the policy.
     pub fingerprint: u64,
 }
 
 impl Hash for Shift {
-    /// The requests follow from the object.
+    /// Hashes all but the requests, which follow from the object.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         (&self.parts, &self.provenance, self.fingerprint).hash(hasher);
     }
 }
 
-/// A part of a shift.
+/// Part of a traffic shift.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::compile) struct Part {
-    /// Its share, in percent.
+    /// Share of the traffic, in percent.
     pub weight_percent: u32,
-    /// The host that it goes to.
+    /// Host that the part goes to.
     pub host: Arc<str>,
-    /// A subset of it; empty for the whole.
+    /// Subset of the host; empty for the whole.
     pub subset: Arc<str>,
-    /// A port of it; none for that of the request.
+    /// Port of the host; `None` for that of the request.
     pub port: Option<u16>,
 }
 
-/// How requests of other clusters are balanced.
+/// Load balancing of requests from other clusters.
 ///
 /// Source: ServiceExport `spec.loadBalancer` and `spec.sessionSticky`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum ExportBalancer {
-    /// By the hash of a client's address.
+    /// Hash of the client's address.
     ByClient,
-    /// The endpoint with the fewest active requests.
+    /// Endpoint with the fewest active requests.
     LeastRequest,
-    /// Equal turns, unless a rule says something else.
+    /// Endpoints in turn, unless a rule sets a balancer.
     RoundRobin,
-    /// A client stays with the endpoint that it was sent to.
+    /// Session affinity by the client's address.
     Sticky,
 }
 
-/// How long after its last request a client stays with its endpoint, if a service has it so.
+/// Returns the lifetime of a client's affinity entry after its last request; `None` without session affinity.
 pub(in crate::compile) fn affinity(asked: SessionAffinity) -> Option<Duration> {
     match asked {
         SessionAffinity::ClientIp { timeout } => Some(timeout),
@@ -178,7 +178,7 @@ pub(in crate::compile) fn affinity(asked: SessionAffinity) -> Option<Duration> {
 }
 
 impl Service {
-    /// The port that a destination means: the one that it names, else the only one, else the listener's.
+    /// Returns the port of a destination: the one that it names, else the only one, else the listener's.
     pub(in crate::compile) fn port(&self, named: Option<u16>, listener_port: u16) -> u16 {
         match (named, &*self.ports) {
             (Some(number), _) => number,
@@ -187,12 +187,12 @@ impl Service {
         }
     }
 
-    /// Where the resource was written that decides; none if no resource describes it.
+    /// Returns the location of the resource that takes precedence; `None` if no resource describes the service.
     pub(in crate::compile) fn written(&self) -> Option<Provenance> {
         self.provenance.first()?.provenances().into_iter().next()
     }
 
-    /// The port with this number. An alias that says no ports has every one.
+    /// Returns the port with this number. An alias without listed ports has every port.
     pub(in crate::compile) fn find_port(&self, number: u16) -> Option<Cow<'_, Port>> {
         let any =
             || (self.alias_of.is_some() && self.ports.is_empty()).then(|| Port::undeclared(number));
@@ -200,12 +200,13 @@ impl Service {
         listed.or_else(|| any().map(Cow::Owned))
     }
 
-    /// The port with this number among the listed ones.
+    /// Returns the port with this number among the listed ones.
     pub(in crate::compile) fn listed_port(&self, number: u16) -> Option<&Port> {
         self.ports.iter().find(|port| port.number == number)
     }
 
-    /// Facts that routes to it follow from: the numbers of its ports, its target host and its shifts.
+    /// Returns the facts that determine routes to the service: the numbers of its ports, its target host and its
+    /// shifts.
     pub(in crate::compile) fn shape(&self) -> impl Hash + PartialEq + use<> {
         let ports: Vec<u16> = self.ports.iter().map(|port| port.number).collect();
         let mut shifts = DefaultHasher::new();

@@ -1,9 +1,9 @@
-//! Every host that requests can be sent to, in one index, whatever kind of resource describes it.
+//! Index of every host that requests can be sent to, independent of the kind of resource that describes it.
 //!
-//! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports define them: what a
-//! ServiceEntry or a Destination says of a host outside adds nothing to them. Of ServiceEntries for one host in one
-//! namespace the ports are joined, each with the endpoints of its entries, and the oldest decides about the rest. Of others
-//! for one host a ServiceEntry in the proxy's namespace counts, else the oldest.
+//! Services of clusters come first, whether Kubernetes Services, Destinations or ServiceImports define them: a
+//! ServiceEntry or a Destination for an outside host adds nothing to them. Ports of several ServiceEntries for one host
+//! in one namespace are joined, each with the endpoints of its entries; the oldest decides about the rest. Among
+//! entries for one host in several namespaces, the one in the proxy's namespace applies, else the oldest.
 
 pub(in crate::compile) mod collector;
 
@@ -51,7 +51,7 @@ pub(in crate::compile) use vips::Vips;
 
 /// All services by host.
 pub(in crate::compile) struct Services {
-    /// Which resources describe which host.
+    /// Resources that describe each host.
     catalog: Catalog,
     slices: Slices,
     selections: Selections,
@@ -64,7 +64,7 @@ pub(in crate::compile) struct Services {
     members: Members,
     members_from: Reads,
     naming: Naming,
-    /// The namespace of the proxy.
+    /// Namespace of the proxy.
     namespace: Arc<str>,
 }
 
@@ -103,7 +103,7 @@ impl Services {
         services
     }
 
-    /// Without the cached lists of endpoints.
+    /// Drops the cached lists of endpoints.
     pub(in crate::compile) fn without_lists(mut self) -> Self {
         for service in self.by_host.values_mut().filter_map(Arc::get_mut) {
             service.endpoints.forget_list();
@@ -111,25 +111,25 @@ impl Services {
         self
     }
 
-    /// The clusters that services are spread over.
+    /// Returns the clusters that services are distributed over.
     pub(in crate::compile) fn members(&self, view: View<'_>) -> &Members {
         view.read(MEMBERS, || self.members.fingerprint);
         &self.members
     }
 
-    /// The DestinationRules of the resources.
+    /// Returns the DestinationRules of the resources.
     pub(in crate::compile) fn destination_rules(&self) -> &DestinationRules {
         &self.destination_rules
     }
 
-    /// Every host, in no order.
+    /// Returns every host, in no order.
     pub(in crate::compile) fn hosts(&self, view: View<'_>) -> impl Iterator<Item = &str> {
         view.read(EVERY, || self.fingerprint());
         self.by_host.iter().map(|(host, _)| &**host)
     }
 
-    /// Every service as clients know it, in no order: an alias has the ports of its target whose connections
-    /// tell by which name they come.
+    /// Returns every service as clients know it, in no order: an alias has those ports of its target whose protocol
+    /// carries the requested name.
     pub(in crate::compile) fn of_clients(
         &self,
         view: View<'_>,
@@ -155,20 +155,20 @@ impl Services {
         })
     }
 
-    /// Every service, in no order.
+    /// Returns every service, in no order.
     pub(in crate::compile) fn iter(&self, view: View<'_>) -> impl Iterator<Item = &Arc<Service>> {
         view.read(EVERY, || self.fingerprint());
         self.by_host.iter().map(|(_, service)| service)
     }
 
-    /// The addresses that represent services.
+    /// Returns the virtual addresses of services.
     pub(in crate::compile) fn vips(&self, view: View<'_>) -> &Vips {
         view.read(VIPS, || self.vips.fingerprint());
         &self.vips
     }
 
-    /// Under what else requests for a service may come: for one of this domain the host under which clusters serve it
-    /// together, and the addresses that represent it.
+    /// Returns the other names by which requests for a service may arrive: for a service of this domain its
+    /// `clusterset.local` host, and its virtual addresses.
     pub(in crate::compile) fn aliases(
         &self,
         view: View<'_>,
@@ -191,7 +191,7 @@ impl Services {
         [together].into_iter().chain(vips).collect()
     }
 
-    /// The full host of a destination that an object in `namespace` names; for an alias its target host.
+    /// Returns the full host of a destination that an object in `namespace` names; for an alias its target host.
     pub(in crate::compile) fn destination<'h>(
         &self,
         view: View<'_>,
@@ -206,8 +206,7 @@ impl Services {
         }
     }
 
-    /// The target host of an alias; none for the host of no alias, and for the alias of a DNS name that no resource
-    /// describes.
+    /// Returns the target host of an alias; `None` if the host is not an alias, or if no resource describes its target.
     pub(in crate::compile) fn behind_alias(&self, view: View<'_>, host: &str) -> Option<String> {
         let is_alias = self.shape(view, host)?.alias_of.is_some();
         let of_catalog = || {
@@ -221,7 +220,7 @@ impl Services {
         is_alias.then(of_catalog).flatten()
     }
 
-    /// The service of this very host, of which only the ports, alias and shifts are looked at.
+    /// Returns the service of exactly this host. The recorded read covers only its ports, alias and shifts.
     fn shape(&self, view: View<'_>, host: &str) -> Option<&Arc<Service>> {
         let service = self.by_host.get(host);
         view.read(Read::Index(SHAPE, host, ""), || {
@@ -230,7 +229,7 @@ impl Services {
         service
     }
 
-    /// The service of [`Self::find`], of which only the ports and shifts are looked at.
+    /// Returns the service of [`Self::find`]. The recorded read covers only its ports, alias and shifts.
     pub(in crate::compile) fn find_shape(
         &self,
         view: View<'_>,
@@ -246,7 +245,7 @@ impl Services {
         services.fold(0, u64::wrapping_add)
     }
 
-    /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
+    /// Returns the service of a host: by its own name, else by the longest wildcard that covers it.
     pub(in crate::compile) fn find(&self, view: View<'_>, host: &str) -> Option<&Arc<Service>> {
         let service = self.by_host.find(host);
         view.read_host(SERVICE, host, || {

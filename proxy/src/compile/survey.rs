@@ -1,6 +1,7 @@
-//! Resources that compile left out, with the reasons: for explanations. No request uses it.
+//! Resources that compile left out, with the reasons: for `explain` and admin pages. Requests do not use it.
 //!
-//! Goes back to the resources with the functions that compile itself uses, so that a snapshot need not carry reasons.
+//! The survey applies compile's own functions to the resources again, so that a snapshot does not have to carry
+//! reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,19 +32,19 @@ use crate::identity::Identity;
 use crate::snapshot::ListenerKey;
 use traffic::provenance::Provenance;
 
-/// Answers questions about what is *not* in a snapshot.
+/// Reports the resources that are *not* in a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Survey<'a> {
     resources: &'a ResourceSet,
     identity: &'a Identity,
 }
 
-/// A resource or a part of one that does nothing for a request, with the reason in words.
+/// Resource, or part of one, that has no effect on a request, with the reason in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusedObject {
     /// Location of the resource or of its part.
     pub provenance: Provenance,
-    /// Reason that it does nothing here.
+    /// Reason that it has no effect here.
     pub reason: String,
 }
 
@@ -57,7 +58,7 @@ pub struct Part<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// A survey of the resources that a snapshot was compiled from.
+    /// Returns a survey of the resources that a snapshot was compiled from.
     pub fn new(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
         Self {
             resources,
@@ -65,7 +66,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Gateways that open no listener here.
+    /// Returns the Gateways that open no listener here.
     pub fn idle_gateways(&self) -> Vec<UnusedObject> {
         let own = pairs(&self.identity.labels);
         let own = if own.is_empty() { "none" } else { &own };
@@ -82,7 +83,7 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
-    /// Security policies that select this proxy. None of them is enforced yet.
+    /// Returns the security policies that select this proxy. None of them is enforced yet.
     pub fn unenforced_policies(&self) -> Vec<Provenance> {
         let own = workload(self.identity);
         let of_requests = policies_of::<AuthorizationPolicy>(self.resources, own);
@@ -93,7 +94,7 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
-    /// PeerAuthentications for this proxy's namespace or the mesh that are rejected and never were valid.
+    /// Returns the PeerAuthentications for this proxy's namespace or the mesh that are rejected and were never valid.
     pub fn rejected_peer_authentications(&self) -> Vec<ObjectRef> {
         let own = workload(self.identity);
         let withheld = self.resources.withheld.iter();
@@ -113,7 +114,7 @@ impl<'a> Survey<'a> {
         port.is_some_and(|port| port.carries == Carries::GrpcWeb)
     }
 
-    /// The servers that a part of a listener is made of.
+    /// Returns the servers that make up a part of a listener.
     fn bound(&self, part: &Part<'_>) -> Vec<Bound<'a>> {
         let mut servers = listeners::servers_by_address(self.resources, self.identity);
         let servers = servers.remove(part.listener).unwrap_or_default();
@@ -122,7 +123,7 @@ impl<'a> Survey<'a> {
         bound
     }
 
-    /// Returns the route sources that name a host and yet serve it on no virtual host of a listener.
+    /// Returns the route sources that name a host but serve it on no virtual host of a listener.
     pub fn idle_services(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         let bound = &*self.bound(part);
         let naming = RouteSource::all(self.resources).filter(|one| self.names_host(one, host));
@@ -135,7 +136,7 @@ impl<'a> Survey<'a> {
         unbound.collect()
     }
 
-    /// Returns the gateways of a listener that take a host which no route source names.
+    /// Returns the gateways of a listener that accept a host which no route source names.
     pub fn unnamed(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         if RouteSource::all(self.resources).any(|source| self.names_host(&source, host)) {
             return Vec::new();
@@ -161,7 +162,7 @@ impl<'a> Survey<'a> {
         names.any(|name| hostname::is_subset(host, &name))
     }
 
-    /// Returns the reason that a route source is not part of a listener that is made of these servers.
+    /// Returns the reason that a route source is not part of a listener with these servers.
     fn unbound(
         &self,
         source: &RouteSource,
@@ -206,7 +207,7 @@ impl<'a> Survey<'a> {
         ))
     }
 
-    /// Match blocks, rules and delegates of a virtual host that no request on this listener can get to.
+    /// Returns the match blocks, rules and delegates of a virtual host that no request on this listener can reach.
     pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         let bound = &*self.bound(part);
         let sources = visible(RouteSource::all(self.resources), self.identity);
@@ -245,7 +246,7 @@ impl<'a> Survey<'a> {
         out
     }
 
-    /// Returns the rules of a root whose delegates lend nothing.
+    /// Returns the rules of a root whose delegates provide no rules.
     fn gaps(&self, root: &RouteSource) -> Vec<UnusedObject> {
         let gaps = root.delegates().filter_map(|(line, name)| {
             let why = match root.delegate(name, self.resources).err()? {
@@ -285,7 +286,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Endpoints of a service that do not serve a port and subset of it to this proxy, in words.
+    /// Returns the endpoints of a service that do not serve one of its ports and subsets to this proxy, in words.
     pub fn left_out_endpoints(&self, host: &str, port: u16, subset: &str) -> Vec<String> {
         let services = Services::collect(self.resources, self.identity);
         let policies = Policies::new(
@@ -324,7 +325,7 @@ impl<'a> Survey<'a> {
         lines.collect()
     }
 
-    /// Why there is no cluster of this name, and what may have been meant.
+    /// Returns the reason that there is no cluster of this name, with the nearest known name.
     pub fn missing_cluster(&self, host: &str, port: u16, subset: &str) -> String {
         let services = Services::collect(self.resources, self.identity);
         let Some(service) = services.find(self.resources.into(), host) else {
@@ -358,7 +359,7 @@ impl<'a> Survey<'a> {
         format!("{host} has no subset {subset}; its subsets: {known}{near}")
     }
 
-    /// Returns the reason that a host of several clusters is not there for this proxy; `None` if there is no such host.
+    /// Returns the reason that a multi-cluster host is not available to this proxy; `None` if there is no such host.
     fn excluded(&self, services: &Services, host: &str) -> Option<String> {
         let mut labels = host.strip_suffix(hostname::CLUSTER_SET)?.rsplit('.');
         let (namespace, name) = (labels.next()?, labels.next()?);
@@ -384,7 +385,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The host that was most likely meant: the same name elsewhere, or a near name in the same place.
+/// Returns the host that was most likely meant: the same name elsewhere, or a similar name in the same place.
 ///
 /// Whole hosts are not compared letter by letter: those of one namespace differ in few letters and mean other things.
 pub fn nearest_host<'n>(

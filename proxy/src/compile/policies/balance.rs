@@ -1,4 +1,4 @@
-//! What a DestinationRule says about choosing endpoints, in the terms of `balance` and `cluster`.
+//! Load balancing settings of a DestinationRule, in the terms of `balance` and `cluster`.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use traffic::balance::{CookieKey, HashAlgorithm, HashKey, HashPolicy, Policy, Si
 use traffic::cluster::locality::{Label, Pattern};
 use traffic::cluster::{Balance, OutlierPolicy, Spread, Warmup};
 
-/// Entries of a ring where nothing is said.
+/// Minimum size of a hash ring if the rule has none.
 const RING_SIZE_MIN: u64 = 1_024;
 
-/// Errors to connect, in a row, after which an endpoint is out where failover is asked for without outlier detection.
+/// Consecutive connection errors that eject an endpoint if failover is configured without outlier detection.
 const IMPLIED_LOCAL_ERRORS: u32 = 3;
 
-/// What is said about choosing endpoints of one cluster.
+/// Returns the load balancing settings of one cluster.
 pub(in crate::compile) fn balance(
     balancer: Option<&LoadBalancer>,
     outlier: Option<&OutlierDetection>,
@@ -86,7 +86,7 @@ fn policy(algorithm: &Algorithm) -> Policy {
     }
 }
 
-/// The endpoint of a client, whichever proxy it comes to.
+/// Returns the policy that chooses the endpoint by the client's address, the same at every proxy.
 pub(in crate::compile) fn by_client() -> Policy {
     Policy::Hash(HashPolicy {
         key: HashKey::SourceIp,
@@ -96,7 +96,7 @@ pub(in crate::compile) fn by_client() -> Policy {
     })
 }
 
-/// What `zoneAwareLbSetting` says.
+/// Returns the distribution of `zoneAwareLbSetting`.
 fn zone_aware(setting: &ZoneAwareSetting) -> Spread {
     if !setting.enabled {
         return Spread::Flat;
@@ -111,7 +111,7 @@ fn zone_aware(setting: &ZoneAwareSetting) -> Spread {
     }
 }
 
-/// `None` for a header that cannot be.
+/// Returns the hash policy; `None` for an invalid header name.
 fn hash_policy(hash: &ConsistentHash) -> Option<HashPolicy> {
     let key = match &hash.key {
         AskedKey::Cookie {
@@ -163,7 +163,8 @@ fn outlier_policy(asked: &OutlierDetection, identity: &Identity) -> OutlierPolic
     }
 }
 
-/// Failover that is asked for acts on endpoints that take no connections, though nothing says how to detect others.
+/// Returns the outlier detection that failover implies: it ejects endpoints that accept no connections, although the
+/// rule has no outlier detection.
 fn implied_outlier(spread: &Spread) -> Option<OutlierPolicy> {
     matches!(spread, Spread::Failover { .. }).then(|| OutlierPolicy {
         server_errors: 0,
@@ -174,8 +175,8 @@ fn implied_outlier(spread: &Spread) -> Option<OutlierPolicy> {
     })
 }
 
-/// The order of endpoints within the pool of one member, where a policy says which member is asked: labels that tell members
-/// apart are passed over, since all of its endpoints have them alike.
+/// Returns the order of endpoints within the pool of one member, if a policy chooses the member. Labels that
+/// distinguish members are skipped, since all of its endpoints have the same values.
 fn within_a_member(spread: Spread) -> Spread {
     let tells = |label: &Label| !label.is_of_members();
     match spread {
@@ -199,7 +200,7 @@ fn within_a_member(spread: Spread) -> Spread {
     }
 }
 
-/// What `localityLbSetting` says.
+/// Returns the distribution of `localityLbSetting`.
 fn asked_spread(setting: &LocalitySetting, detects: bool, identity: &Identity) -> Spread {
     if !setting.enabled {
         return Spread::Flat;
@@ -228,7 +229,7 @@ fn asked_spread(setting: &LocalitySetting, detects: bool, identity: &Identity) -
     }
 }
 
-/// What the service says, or else the mesh: where outlier detection is on, nearer endpoints come first.
+/// Returns the distribution of the service, else of the mesh: with outlier detection, nearer endpoints come first.
 fn default_locality_policy(distribution: TrafficDistribution, detects: bool) -> Spread {
     const ZONE: [&str; 3] = [
         "topology.istio.io/network",
@@ -264,11 +265,11 @@ fn pattern(asked: &LocalityPattern) -> Pattern {
 }
 
 impl ExportBalancer {
-    /// How long after its last request a client stays.
+    /// Lifetime of an affinity entry after its last request.
     const LIFETIME: Duration = Duration::from_secs(3600);
 
-    /// Puts it in the place of what a rule or the service says, unless that is a key of a rule; `is_said` tells whether
-    /// a rule says anything.
+    /// Overrides the balancer of a rule or of the service, but not a rule's consistent hash; `is_said` tells whether a
+    /// rule sets a balancer.
     pub(in crate::compile) fn overrule(self, balance: &mut Balance, is_said: bool) {
         if matches!(balance.policy, Policy::Hash(_)) && balance.remember.is_none() {
             return;

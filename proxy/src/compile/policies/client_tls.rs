@@ -1,5 +1,5 @@
-//! What DestinationRules want of TLS towards endpoints: which certificates, and which authorities to trust. Names only:
-//! bytes are in `tls::Store`.
+//! TLS settings of DestinationRules for connections to endpoints: the certificate to present, and the trusted
+//! authorities. Names only: the certificates themselves are in `tls::Store`.
 
 mod sources;
 mod uses;
@@ -24,7 +24,7 @@ use sources::gateway_sources;
 use traffic::cluster::{EndpointTls, LabelSource};
 pub use uses::{ClientUse, uses, uses_of_members};
 
-/// The label of an endpoint that says whether it speaks the mesh's TLS.
+/// Label of an endpoint that says whether it accepts mesh mTLS.
 const TLS_MODE_LABEL: &str = "security.istio.io/tlsMode";
 
 /// TLS settings for the gateway of an import.
@@ -34,7 +34,7 @@ enum ToGateway {
     Plain,
 }
 
-/// The settings of `--clusters` for the gateway of a cluster; `host` is what it is called where no other name is told.
+/// Returns the TLS settings for the gateway of a remote cluster. `host` is the server name if none is configured.
 fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
     let (identity, authorities) = gateway_sources(told);
     let name = told.server_name.clone().unwrap_or(host);
@@ -52,19 +52,19 @@ fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
     }
 }
 
-/// What the TLS of one cluster is for.
+/// Inputs of the TLS settings of one cluster.
 pub(in crate::compile) struct Purpose<'a> {
     pub identity: &'a Identity,
     pub service: &'a Service,
     /// Name of the cluster, `outbound|PORT|SUBSET|HOST`.
     pub cluster: &'a str,
     pub members: &'a [&'a Workload],
-    /// Whether workloads with these facts take no TLS of the mesh, as a PeerAuthentication says.
+    /// Whether a PeerAuthentication disables mesh mTLS for workloads with these facts.
     pub takes_plain_text: &'a dyn Fn(&Facts) -> bool,
 }
 
 impl Purpose<'_> {
-    /// What connections handshake with, by what a rule says or, where no rule says anything, on account of the mesh.
+    /// Returns the TLS settings of the cluster: those of the rule, else automatic mesh mTLS.
     pub(in crate::compile) fn tls(
         &self,
         asked: Option<&RuleTls>,
@@ -77,11 +77,10 @@ impl Purpose<'_> {
         Some(self.client(settings, store))
     }
 
-    /// What is spoken to endpoints of which this is known: what the whole cluster is spoken, or something of their own.
+    /// Returns the TLS of endpoints with these facts: that of the whole cluster, or their own.
     ///
-    /// The mesh's TLS ends at workloads. A gateway that answers for them ends its own, with the certificates that the
-    /// remote clusters file or a rule names; a gateway that passes TLS through gets the mesh name of the workloads as
-    /// SNI.
+    /// Mesh mTLS ends at workloads. A gateway that terminates TLS for them uses the certificates that the remote
+    /// clusters file or a rule names; a gateway that passes TLS through gets the mesh name of the workloads as SNI.
     pub(in crate::compile) fn of(
         &self,
         facts: &Facts,
@@ -118,7 +117,7 @@ impl Purpose<'_> {
         }
     }
 
-    /// What connections with these settings handshake with. Within the mesh, all names of the trust domain are equal.
+    /// Returns the TLS of connections with these settings. In the mesh, all names of the trust domain are equal.
     fn client(&self, mut settings: ClientSettings, store: &Store) -> Arc<Tls> {
         if settings.mode.is_mesh() {
             let domains: Vec<&str> = self.identity.workload.trust_domains().collect();
@@ -130,8 +129,8 @@ impl Purpose<'_> {
         store.client(&settings)
     }
 
-    /// The name in the certificate of a workload of another cluster, where an import says whose it is and nothing says
-    /// more: a rule, the service, or the workload itself.
+    /// Returns the name in the certificate of a remote workload, if an import names its service account and neither a
+    /// rule, the service nor the workload itself gives a name.
     fn imported_name(&self, facts: &Facts, asked: Option<&RuleTls>) -> Option<Arc<str>> {
         facts.member.as_ref()?;
         let is_said = asked.is_some_and(|asked| !asked.tls.subject_alt_names.is_empty());
@@ -142,12 +141,12 @@ impl Purpose<'_> {
         Some(self.mesh_identity(account))
     }
 
-    /// An identity within the mesh, as certificates have it.
+    /// Returns the SPIFFE ID of an account in the mesh.
     fn mesh_identity(&self, account: &str) -> Arc<str> {
         format!("spiffe://{}/{account}", self.identity.workload.trust_domain).into()
     }
 
-    /// The mesh's TLS to workloads behind a gateway that passes it on.
+    /// Returns the settings of mesh mTLS to workloads behind a gateway that passes TLS through.
     fn through(
         &self,
         (facts, behind): (&Facts, &Behind),
@@ -178,7 +177,7 @@ impl Purpose<'_> {
         }
     }
 
-    /// TLS settings for the gateway of an import.
+    /// Returns the TLS settings for the gateway of an import.
     fn to_gateway(&self, facts: &Facts, asked: Option<&RuleTls>) -> ToGateway {
         let host = facts.hop.as_ref().and_then(|hop| hop.server_name.clone());
         let member = facts.member.as_ref();
@@ -240,7 +239,7 @@ impl Purpose<'_> {
         })
     }
 
-    /// The mesh's TLS, if this proxy has an identity, and some endpoint speaks it.
+    /// Returns the settings of automatic mesh mTLS, if this proxy has an identity and some endpoint accepts it.
     fn automatic(&self, store: &Store) -> Option<ClientSettings> {
         let (own, root) = mesh(self.identity);
         let speaks = || self.members.iter().any(|member| member.speaks_mesh_tls());
@@ -259,8 +258,8 @@ impl Purpose<'_> {
         })
     }
 
-    /// Accepted names in server certificates if the rule has none: the names of the service, and
-    /// in the mesh the identities of its endpoints, if all of them are known but for pods that are not known yet.
+    /// Returns the accepted names in server certificates if the rule has none: the names of the service, or in the mesh
+    /// the identities of its endpoints, if all of them are known. Endpoints whose pods are not known yet are ignored.
     fn names(&self, mode: ClientMode) -> Vec<Arc<str>> {
         let said = &self.service.subject_alt_names;
         if !said.is_empty() || !mode.is_mesh() {
@@ -284,14 +283,14 @@ impl Purpose<'_> {
             .collect()
     }
 
-    /// `outbound_.PORT_.SUBSET_.HOST`, by which sidecars and gateways of the mesh know a cluster.
+    /// Returns `outbound_.PORT_.SUBSET_.HOST`, the SNI by which sidecars and gateways of the mesh know a cluster.
     fn mesh_name(&self) -> Naming {
         Naming::Fixed(self.cluster.replace('|', "_.").into())
     }
 }
 
 impl Facts {
-    /// Whether it is known to speak the mesh's TLS: its label says so, or else it has an identity and is no pod.
+    /// Whether the endpoint is known to accept mesh mTLS: by its label, else if it has an identity and is not a pod.
     pub(in crate::compile) fn speaks_mesh_tls(&self) -> bool {
         match self.labels.get(TLS_MODE_LABEL).map(String::as_str) {
             Some(mode) => mode == "istio",

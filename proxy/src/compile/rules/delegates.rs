@@ -9,8 +9,8 @@ use config_loader::resource::istio::{HttpAction, HttpMatch, HttpRule, StringMatc
 use crate::compile::route_source::RouteSource;
 use crate::compile::rules::scope::Sourced;
 
-/// Returns the rules of a source, with those of its delegates in place of the rules that name them. A delegate that
-/// lends no rules takes its root rule with it, nothing else.
+/// Returns the rules of a source, with those of its delegates in place of the rules that name them. If a delegate
+/// provides no rules, its root rule is dropped; the others stay.
 pub(in crate::compile) fn expand<'a>(
     root: &'a RouteSource,
     resources: &ResourceSet,
@@ -43,7 +43,7 @@ pub(in crate::compile) fn expand<'a>(
     rules
 }
 
-/// Merges a root rule into a rule of its delegate; `None` when some block of the delegate fits no block of the root.
+/// Merges a root rule into a rule of its delegate; `None` if a block of the delegate matches no block of the root.
 ///
 /// Source: VirtualService `http[].delegate`; the delegate's settings win, whole field by whole field.
 pub(in crate::compile) fn merge(root: &HttpRule, inner: &HttpRule) -> Option<HttpRule> {
@@ -135,7 +135,7 @@ fn merge_block(root: &HttpMatch, inner: &HttpMatch) -> HttpMatch {
     }
 }
 
-/// Both lists; of two entries with one key the inner one.
+/// Returns the entries of both lists; of two entries with one key the inner one.
 fn union<T: Clone>(root: &[T], inner: &[T], same: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let kept = root
         .iter()

@@ -15,7 +15,7 @@ use crate::compile::service::Shift;
 use crate::snapshot::Destination;
 use traffic::cluster::Split;
 
-/// The destinations of a rule by weight, with shifted destinations replaced by their parts.
+/// Returns the destinations of a rule by weight, with shifted destinations replaced by their parts.
 pub(in crate::compile) fn split(
     sourced: &Sourced<'_>,
     (destinations, shifts): (&[HttpDestination], &[Option<Arc<Shift>>]),
@@ -51,10 +51,10 @@ pub(in crate::compile) fn split(
     Split::build(entries)
 }
 
-/// The weights of the parts of a shift sum up to this.
+/// Sum of the weights of the parts of a shift, in percent.
 pub(in crate::compile) const WHOLE: u32 = 100;
 
-/// The full host of a destination.
+/// Returns the full host of a destination.
 pub(in crate::compile) fn complete<'a>(
     sourced: &Sourced<'_>,
     written: &'a RawDestination,
@@ -63,7 +63,7 @@ pub(in crate::compile) fn complete<'a>(
     clusters.destination(&written.host, &sourced.source.id().namespace)
 }
 
-/// A part of a shift as a destination of the rule at that position; `port` is the one that is asked for.
+/// Returns a part of a shift as a destination of the rule at that position; `port` is the requested port.
 pub(in crate::compile) fn part_of(
     shift: &Shift,
     part: &Part,
@@ -80,7 +80,7 @@ pub(in crate::compile) fn part_of(
     }
 }
 
-/// A destination at a position of the rule, written on that line.
+/// Returns a destination at a position of the rule, written on that line.
 pub(in crate::compile) fn destination(
     sourced: &Sourced<'_>,
     written: &RawDestination,

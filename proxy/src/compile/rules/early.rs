@@ -1,4 +1,4 @@
-//! What a rule does before its request goes anywhere: faults and CORS.
+//! Steps of a rule before its request is forwarded: faults and CORS.
 
 use config_loader::resource::istio::{
     AbortStatus, CorsPolicy, Fault as RawFault, HttpRule, StringMatch, UnmatchedPreflights,
@@ -10,7 +10,7 @@ use traffic::filter::cors::{self, Cors, Listed, OriginMatch};
 use traffic::filter::fault::Share;
 use traffic::filter::{Abort, Early, Fault};
 
-/// Compiles both; `None` when the rule has neither, or nothing of them could ever happen.
+/// Compiles both; `None` if the rule has neither, or if neither can have an effect.
 pub(in crate::compile) fn early(rule: &HttpRule) -> Option<Box<Early>> {
     let fault = rule.fault.as_deref().map(fault);
     let early = Early {

@@ -10,7 +10,7 @@ use config_loader::resource::{Line, Percent};
 use traffic::filter::RetryPolicy;
 use traffic::filter::retry::{BackOff, Condition, Conditions};
 
-/// What is tried again of a rule's requests, given what the mesh does where the rule says nothing; `None` for nothing.
+/// Returns the retry policy of a rule; that of the mesh if the rule has none, `None` if the rule does not retry.
 pub(in crate::compile) fn policy(
     rule: &HttpRule,
     mesh: &Arc<RetryPolicy>,
@@ -48,7 +48,7 @@ fn conditions(written: &Written) -> Conditions {
     conditions
 }
 
-/// The condition, or the status that is one.
+/// Returns the condition, or the status code that is the condition.
 fn known(condition: RetryCondition) -> Result<Condition, u16> {
     Ok(match condition {
         RetryCondition::Cancelled => Condition::Cancelled,
@@ -71,7 +71,7 @@ fn known(condition: RetryCondition) -> Result<Condition, u16> {
     })
 }
 
-/// The mirrors of a rule: share, destination, and where it was written.
+/// Returns the mirrors of a rule: share, destination and line.
 pub(in crate::compile) fn mirrors(
     rule: &HttpRule,
 ) -> impl Iterator<Item = (Percent, &Destination, Line)> {

@@ -17,13 +17,13 @@ pub(in crate::compile) struct RuleScope<'a> {
 }
 
 impl RuleScope<'_> {
-    /// Whether a block's conditions that need no request hold.
+    /// Whether the conditions of a block that do not depend on a request hold.
     pub(in crate::compile) fn admits(&self, block: &HttpMatch) -> bool {
         self.objection(block).is_none()
     }
 
-    /// Returns the first field of a block that needs no request and does not hold here. A block that names gateways
-    /// asks for nothing else but the port.
+    /// Returns the first field of a block that does not depend on a request and does not hold here. If a block names
+    /// gateways, only the port is checked in addition.
     pub(in crate::compile) fn objection(&self, block: &HttpMatch) -> Option<&'static str> {
         if block.port.is_some_and(|port| port != self.port) {
             return Some("port");

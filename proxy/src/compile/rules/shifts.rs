@@ -1,4 +1,4 @@
-//! What policies that shift traffic make of a rule: for the requests that they take it is another one.
+//! Traffic shift policies applied to a rule: each policy makes a variant of the rule for the requests that it takes.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use crate::compile::rules::scope::Sourced;
 use crate::compile::service::Shift;
 use traffic::route::Conditions;
 
-/// A rule for some of its requests.
+/// Variant of a rule for some of its requests.
 pub(in crate::compile) struct Variant {
-    /// Conditions on them.
+    /// Conditions that select these requests.
     pub conditions: Conditions,
-    /// By what each destination is shifted.
+    /// Traffic shift of each destination, if it has one.
     pub shifts: Vec<Option<Arc<Shift>>>,
 }
 
-/// A shift, and which requests it takes, if not all; or no shift.
+/// Traffic shift with the requests that it takes, `None` for all; or no shift.
 type Choice = (Option<Conditions>, Option<Arc<Shift>>);
 
-/// A host, and what may become of requests for it, in the order in which that is tried. The last takes all that are left.
+/// Host with the alternatives for its requests, in matching order. The last one takes all other requests.
 struct Shifted {
     host: String,
     choices: Vec<Choice>,
 }
 
-/// The variants of a rule that asks for `conditions`, in the order in which they are tried. The last takes all that are
-/// left; most rules have but that one.
+/// Returns the variants of a rule with these `conditions`, in matching order. The last one takes all other requests;
+/// most rules have only that one.
 pub(in crate::compile) fn variants(
     sourced: &Sourced<'_>,
     conditions: Conditions,
@@ -94,7 +94,7 @@ fn choices(shifts: &[Arc<Shift>]) -> Vec<Choice> {
     choices
 }
 
-/// Keeps what takes all that are left only, where there would be too many variants; `check` warns of it.
+/// Keeps only the alternative for all other requests if there would be too many variants; `check` warns of it.
 fn bound(all: &mut [Shifted]) {
     let count = |all: &[Shifted]| {
         let counts = all.iter().map(|one| one.choices.len());

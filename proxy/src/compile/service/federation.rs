@@ -1,8 +1,8 @@
-//! Which members serve a port of a service to this proxy, and in which order and shares.
+//! Members that serve a port of a service to this proxy, with their tiers and weights.
 //!
-//! Pure decisions over what the resources say: a MultiClusterService limits the clusters that a proxy may use at all, the kinds of
-//! resource that name an endpoint decide whether it waits for a policy, and a GlobalTrafficPolicy puts the members in
-//! tiers. A policy never widens what it may use.
+//! Pure decisions from the resources: a MultiClusterService limits the clusters that a proxy may use at all; the kind
+//! of resource that names an endpoint decides whether it needs a policy; and a GlobalTrafficPolicy assigns the members
+//! to tiers. A policy never adds a cluster that the proxy may not use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::compile::service::sharing::{Exposure, Sharing};
 use crate::compile::service::workload::Workload;
 use crate::identity::{Identity, Mode};
 
-/// The weight of a member that the policy does not give one.
+/// Weight of a member without a weight in the policy.
 const WEIGHT_DEFAULT: u32 = 100;
 
-/// What a proxy is, as far as exposure goes.
+/// Properties of a proxy that decide which clusters are exposed to it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::compile) struct Viewer<'a> {
-    /// The cluster that it is in.
+    /// Cluster that the proxy runs in.
     pub own: &'a Arc<Member>,
-    /// Gateway or sidecar.
+    /// Mode of the proxy: gateway or sidecar.
     pub mode: Mode,
-    /// Whether the local cluster serves although it is no provider.
+    /// Whether the local cluster serves even if it is not a provider.
     pub local_when_not_provider: bool,
 }
 
@@ -53,7 +53,7 @@ impl Exposure {
         self.ports.is_empty() || self.ports.iter().any(is_it)
     }
 
-    /// Whether the viewer may use endpoints of other clusters, as far as it is concerned itself.
+    /// Whether this MultiClusterService lets the proxy use endpoints of other clusters, whatever their providers.
     pub(in crate::compile) fn includes(&self, viewer: Viewer<'_>) -> bool {
         match self.edge_only {
             true => viewer.mode == Mode::Gateway,
@@ -61,7 +61,7 @@ impl Exposure {
         }
     }
 
-    /// Whether the viewer may use endpoints of a member for a port.
+    /// Whether the proxy may use endpoints of a member for a port.
     fn allows(&self, viewer: Viewer<'_>, port: &Port, member: &Member) -> bool {
         let is_own = member.key == viewer.own.key;
         if !self.exposes(port) || !self.includes(viewer) {
@@ -75,32 +75,32 @@ fn has(keys: Option<&[Arc<str>]>, member: &Member) -> bool {
     keys.is_none_or(|keys| keys.contains(&member.key))
 }
 
-/// The endpoints that may serve a port, and what happens to the other endpoints.
+/// Endpoints that may serve a port, and the number of those that were left out.
 #[derive(Debug)]
 pub(in crate::compile) struct Candidates<'a> {
-    /// Endpoints by member, those of the proxy's own cluster under its own key.
+    /// Endpoints by member; those of the local cluster have its own key.
     pub by_member: BTreeMap<Arc<str>, Vec<&'a Workload>>,
-    /// Endpoints that were left out, by member and why.
+    /// Number of endpoints that were left out, by member and reason.
     pub left_out: BTreeMap<(Arc<str>, LeftOut), usize>,
 }
 
-/// Why an endpoint is no candidate.
+/// Reason that an endpoint is not a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::compile) enum LeftOut {
     /// A MultiClusterService does not let this proxy use it.
     Hidden,
-    /// It waits for a GlobalTrafficPolicy.
+    /// It needs a GlobalTrafficPolicy.
     WithoutPolicy,
-    /// It has not the labels of the subset.
+    /// It lacks labels of the subset.
     Subset,
-    /// It wants a prefix before the path, and the port carries none.
+    /// It needs a path prefix, but the port's protocol has no paths.
     PathNotApplicable,
     /// Its cluster has endpoints that are reached directly.
     Shadowed,
 }
 
 impl LeftOut {
-    /// The reason in words.
+    /// Returns the reason in words.
     pub(in crate::compile) fn text(self) -> &'static str {
         match self {
             LeftOut::Hidden => "a MultiClusterService does not let this cluster use it",
@@ -116,7 +116,7 @@ impl LeftOut {
     }
 }
 
-/// What is asked for: a port of a service, and perhaps a subset.
+/// Requested port of a service, with the subset if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::compile) struct Wanted<'a> {
     pub service: &'a Service,
@@ -124,7 +124,7 @@ pub(in crate::compile) struct Wanted<'a> {
     pub subset: Option<&'a BTreeMap<String, String>>,
 }
 
-/// Finds the candidates.
+/// Returns the candidates for a port.
 pub(in crate::compile) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidates<'a> {
     let Wanted {
         service,
@@ -173,8 +173,8 @@ pub(in crate::compile) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>)
 }
 
 impl Candidates<'_> {
-    /// Of each member only the endpoints that are nearest to the workloads are used: a gateway is not needed where
-    /// workloads are known.
+    /// Keeps for each member only the endpoints that are nearest to the workloads: a gateway is not needed if workloads
+    /// are known.
     fn drop_shadowed(&mut self) {
         for (member, workloads) in &mut self.by_member {
             let before = workloads.len();
@@ -187,7 +187,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// Why there is no endpoint, if there is none.
+    /// Returns the reason that there is no endpoint; `None` if there is one.
     fn absence(&self, is_shared: bool, port_exists_elsewhere: bool) -> Option<Absence> {
         if !self.by_member.is_empty() {
             return None;
@@ -209,7 +209,7 @@ impl Candidates<'_> {
     }
 }
 
-/// A pool and its place.
+/// Pool of a member, with its tier and weight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::compile) struct Placed {
     /// Key of the member.
@@ -218,7 +218,7 @@ pub(in crate::compile) struct Placed {
     pub weight: u32,
 }
 
-/// Puts members that have candidates in tiers; says why there are none.
+/// Assigns members with candidates to tiers; returns the reason if there are none.
 pub(in crate::compile) fn tiers(
     sharing: &Sharing,
     has_pool: impl Fn(&str) -> bool,
@@ -266,12 +266,12 @@ pub(in crate::compile) fn tiers(
     }
 }
 
-/// Where the traffic of a port goes.
+/// Destination of a port's traffic.
 #[derive(Debug)]
 pub(in crate::compile) enum Resolved {
-    /// To all candidates alike.
+    /// All candidates alike.
     Merged,
-    /// To pools, each a member's.
+    /// Pools, one for each member.
     Federated(Vec<Placed>),
 }
 
@@ -300,7 +300,8 @@ pub(in crate::compile) fn resolve(
     }
 }
 
-/// Members that could serve and that the policy gives nothing, with the number of their endpoints, and why, in words.
+/// Returns the members with candidates that get no traffic by the policy, with the number of their endpoints and the
+/// reason in words.
 pub(in crate::compile) fn without_traffic<'c>(
     wanted: Wanted<'_>,
     candidates: &'c Candidates<'_>,

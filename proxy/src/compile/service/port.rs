@@ -1,4 +1,4 @@
-//! A port of a service, and what its endpoints speak.
+//! Port of a service, with the protocol of its endpoints.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use crate::upstream::Protocol;
 /// Labels of an endpoint, shared by all that were written together.
 pub(in crate::compile) type Labels = Arc<BTreeMap<String, String>>;
 
-/// A port that clients address.
+/// Port of a service as clients address it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::compile) struct Port {
     /// Number that clients use.
     pub number: u16,
-    /// Name; endpoints may map it to a port of their own.
+    /// Name; endpoints may map it to another port.
     pub name: String,
-    /// What its endpoints speak.
+    /// Protocol in which requests are sent to the endpoints.
     pub protocol: Protocol,
     /// Port of endpoints that do not map the name.
     pub target: u16,
-    /// Whether its requests have paths, to which a gateway's prefix can be put.
+    /// Whether its requests have paths, to which a gateway's prefix can be added.
     pub carries_paths: bool,
-    /// What a sidecar takes its connections for.
+    /// Protocol of the connections as a sidecar treats them.
     pub carries: Carries,
-    /// Whether its requests go where their clients dialled.
+    /// Whether its requests go to the address that the client dialed.
     pub original_destination: bool,
 }
 
 impl Port {
-    /// A port of which nothing is declared but its number.
+    /// Returns a port with a number and no declared protocol.
     pub(in crate::compile) fn undeclared(number: u16) -> Self {
         Self {
             number,
@@ -45,23 +45,23 @@ impl Port {
     }
 }
 
-/// What the connections of a port carry, as far as a sidecar looks into them.
+/// Protocol of a port's connections, as far as a sidecar inspects them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::compile) enum Carries {
-    /// Bytes; the server may speak first.
+    /// Raw TCP; the server may speak first.
     Bytes,
-    /// Nothing is declared: the first bytes tell.
+    /// No declared protocol: the first bytes decide.
     #[default]
     Detect,
-    /// Requests; those of gRPC-Web are translated into gRPC.
+    /// HTTP with gRPC-Web, which is translated into gRPC.
     GrpcWeb,
-    /// Requests.
+    /// HTTP.
     Http,
-    /// TLS, which is not terminated.
+    /// TLS that is not terminated.
     Tls,
 }
 
-/// Ports whose servers may speak first, so that without a declaration they carry bytes: SMTP, DNS, MySQL and MongoDB.
+/// Ports whose servers may speak first, so that they are raw TCP unless declared: SMTP, DNS, MySQL and MongoDB.
 const BYTES_BY_NUMBER: [u16; 4] = [25, 53, 3306, 27017];
 
 impl Carries {
@@ -70,7 +70,8 @@ impl Carries {
         matches!(self, Self::Detect | Self::GrpcWeb | Self::Http)
     }
 
-    /// What a port of a Service carries, or of what represents one; the same sources count as for [`protocol`].
+    /// Returns the protocol of a port of a Service or of a host that represents one, from the same fields as
+    /// [`protocol`].
     pub(in crate::compile) fn of(
         app_protocol: Option<&str>,
         name: &str,
@@ -95,7 +96,7 @@ impl Carries {
         }
     }
 
-    /// What a port carries that declares one of Istio's protocols.
+    /// Returns the protocol for one of Istio's protocol names.
     pub(in crate::compile) fn of_protocol(protocol: Declared) -> Self {
         match protocol {
             Declared::Detect => Self::Detect,
@@ -107,8 +108,8 @@ impl Carries {
     }
 }
 
-/// What the endpoints of a port of a Service, or of what represents one, speak: by `appProtocol`, else by the prefix of
-/// the port's name, else by the protocol that the port declares; HTTP/1.1 when nothing is said.
+/// Returns the protocol in which requests are sent to the endpoints of a port of a Service or of a host that represents
+/// one: by `appProtocol`, else by the prefix of the port's name, else by the port's declared protocol, else HTTP/1.1.
 pub(in crate::compile) fn protocol(
     app_protocol: Option<&str>,
     name: &str,
@@ -120,7 +121,7 @@ pub(in crate::compile) fn protocol(
     }
 }
 
-/// Whether what a port speaks has paths; the same sources count as for [`protocol`].
+/// Whether the protocol of a port has paths, from the same fields as [`protocol`].
 pub(in crate::compile) fn carries_paths(
     app_protocol: Option<&str>,
     name: &str,

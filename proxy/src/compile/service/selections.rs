@@ -1,4 +1,5 @@
-//! The WorkloadEntries that selectors take in. They follow changes, so that a change of one among many costs what changed.
+//! WorkloadEntries by selector. The selections are updated by changes, so that the cost of an update is that of the
+//! change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,10 +14,10 @@ use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
 use crate::compile::service::workload_entry::{facts, host, in_namespace, is_selected};
 
-/// How many selected workloads are looked at for the same facts.
+/// Maximum number of selected workloads that are searched for equal facts.
 const ALIKE_MAX: usize = 16;
 
-/// A selector, and the namespace in which it selects.
+/// Selector with the namespace in which it selects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Selector {
     namespace: Arc<str>,
@@ -29,7 +30,7 @@ impl Selector {
     }
 }
 
-/// The name of this index in reads.
+/// Name of this index in recorded reads.
 const INDEX: &str = "WorkloadEntries of a selector";
 
 /// Selections of the WorkloadEntries of the last update, by selector.
@@ -40,7 +41,7 @@ pub(in crate::compile) struct Selections {
 }
 
 impl Selections {
-    /// Follows a change of the WorkloadEntries, and adds to `changes` which answers are other ones.
+    /// Applies a change of the WorkloadEntries, and adds the changed selections to `changes`.
     pub(in crate::compile) fn update(
         &mut self,
         before: &ResourceSet,
@@ -78,7 +79,7 @@ impl Selections {
         }
     }
 
-    /// The WorkloadEntries that a selector takes in.
+    /// Returns the WorkloadEntries that a selector matches.
     pub(in crate::compile) fn of(
         &mut self,
         view: View<'_>,
@@ -106,20 +107,20 @@ impl Selections {
     }
 }
 
-/// The WorkloadEntries that a selector takes in. A clone shares most of them.
+/// WorkloadEntries that a selector matches. A clone shares most of them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::compile) struct Selection {
     by_name: SharedMap<Arc<str>, Selected>,
-    /// Sum of the hashes of the objects, each over what it says and where it was read.
+    /// Sum of the hashes of the objects, each of its content and its location.
     pub fingerprint: u64,
-    /// How many are DNS names.
+    /// Number of workloads with a DNS name.
     names: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Selected {
     object: Arc<Object<WorkloadEntry>>,
-    /// None if its address cannot be reached from here.
+    /// Workload of the entry; `None` if its address cannot be reached from here.
     workload: Option<Workload>,
 }
 
@@ -138,7 +139,7 @@ impl Selected {
 }
 
 impl Selection {
-    /// Puts one in, in place of one of its name.
+    /// Inserts an entry, or replaces the one with its name.
     fn insert(&mut self, object: &Arc<Object<WorkloadEntry>>) {
         let workload = host(&object.spec.address, false).map(|host| Workload {
             host,
@@ -167,29 +168,29 @@ impl Selection {
         }
     }
 
-    /// What others have that are known to be the same, of the first ones: mostly all are alike.
+    /// Returns equal facts of one of the first workloads, else these: most workloads have the same facts.
     fn share(&self, facts: Facts) -> Arc<Facts> {
         let known = self.workloads().take(ALIKE_MAX);
         let same = known.map(|one| &one.facts).find(|known| ***known == facts);
         same.map_or_else(|| Arc::new(facts), Arc::clone)
     }
 
-    /// Whether there are none.
+    /// Whether the selection is empty.
     pub(in crate::compile) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// Whether some are DNS names.
+    /// Whether some workloads have DNS names.
     pub(in crate::compile) fn has_names(&self) -> bool {
         self.names > 0
     }
 
-    /// The objects, in the order of their names.
+    /// Returns the objects in the order of their names.
     pub(in crate::compile) fn objects(&self) -> impl Iterator<Item = &Arc<Object<WorkloadEntry>>> {
         self.by_name.values().map(|selected| &selected.object)
     }
 
-    /// The workloads that can be reached, in the order of their names.
+    /// Returns the reachable workloads in the order of their names.
     pub(in crate::compile) fn workloads(&self) -> impl Iterator<Item = &Workload> {
         let all = self.by_name.values();
         all.filter_map(|selected| selected.workload.as_ref())

@@ -1,7 +1,7 @@
-//! Something that serves a service's ports, before the port is known, and lists of it.
+//! Workloads that serve a service's ports, before the port is known, and lists of them.
 //!
-//! What workloads have in common that were written together is held once. A service's list is worked out when somebody
-//! asks for it: that is when a cluster of the service is made, which happens only after a change.
+//! Workloads that were written together share their facts. The list of a service is built on first use, when a cluster
+//! of the service is built, which happens only after a change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,70 +19,70 @@ use crate::upstream::{Alternates, TcpKeepalive};
 use traffic::cluster::{Hop, LabelSource, Locality};
 use traffic::registry::{Address, Registry};
 
-/// What a list looks back to for workloads that are alike.
+/// Number of recently listed facts that are searched for equal ones.
 const RECENT_MAX: usize = 16;
 
-/// Something that serves a service's ports.
+/// Workload that serves a service's ports.
 #[derive(Clone, Debug)]
 pub(in crate::compile) struct Workload {
-    /// Where it is.
+    /// Address of the workload.
     pub host: WorkloadHost,
     /// Relative share of traffic; 0 counts as 1.
     pub weight: u32,
-    /// What else is known of it.
+    /// Facts other than the address and weight.
     pub facts: Arc<Facts>,
 }
 
-/// What is known of a workload apart from where it is; shared by those of which the same is known.
+/// Facts about a workload, without its address; shared by workloads with the same facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::compile) struct Facts {
-    /// Its own ports by service port name.
+    /// Ports of the workload by service port name.
     pub ports: BTreeMap<String, u16>,
-    /// Whether it serves no other ports than `ports`.
+    /// Whether the workload serves no other ports than `ports`.
     pub only_ports: bool,
-    /// The ports of its ServiceEntry, where several describe the host: it serves these, by their names and targets.
+    /// Ports of the ServiceEntry, if several describe the host: the workload serves these, by their names and targets.
     pub entry_ports: Option<Arc<[Port]>>,
     /// Labels that subsets select by.
     pub labels: Labels,
-    /// The workload that its pod belongs to, if a resource names the pod.
+    /// Owner of the workload's pod, if a resource names the pod.
     pub owner: Option<Arc<PodOwner>>,
-    /// The node that it runs on, if a resource says so.
+    /// Node that the workload runs on, if a resource names it.
     pub node: Option<Arc<str>>,
-    /// The name that DNS has of the pod under its headless service, if it has one of its own.
+    /// DNS hostname of the pod below its headless service, if it has one.
     pub hostname: Option<Arc<str>>,
-    /// `region/zone/subzone`, empty when not known.
+    /// Locality `region/zone/subzone`; empty if unknown.
     pub locality: Locality,
-    /// Network that it is on, empty for the default one.
+    /// Network of the workload; empty for the default one.
     pub network: Arc<str>,
-    /// Its identity within the mesh, `ns/NAMESPACE/sa/ACCOUNT`, if it says one.
+    /// Mesh identity of the workload, `ns/NAMESPACE/sa/ACCOUNT`, if it is known.
     pub account: Option<Arc<str>>,
-    /// Source of its labels. A known pod has an identity, whether it speaks the mesh's TLS or not.
+    /// Source of the labels. A known pod has an identity, whether it accepts mesh mTLS or not.
     pub labels_from: LabelSource,
-    /// The member that it belongs to; none for the proxy's own.
+    /// Member of the workload; `None` for the local cluster.
     pub member: Option<Arc<Member>>,
-    /// What kind of resource it is from.
+    /// Kind of resource that names the workload.
     pub origin: Origin,
-    /// How its gateway is asked for it; none for one that is reached directly.
+    /// Changes to requests through the gateway; `None` for a workload that is reached directly.
     pub hop: Option<Arc<Hop>>,
-    /// The workload behind it, where it is a gateway that passes the workloads' own TLS on.
+    /// Workloads behind it, if it is a gateway that passes TLS through to them.
     pub behind: Option<Arc<Behind>>,
-    /// Probes of the kernel on silent connections, where no rule says so.
+    /// TCP keepalive settings if no rule has any.
     pub keepalive: Option<TcpKeepalive>,
 }
 
-/// What a gateway is asked for that passes the TLS of its cluster's workloads on as it is.
+/// Service that a gateway reaches by passing the TLS of its cluster's workloads through.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::compile) struct Behind {
-    /// The host by which its cluster knows the service.
+    /// Host of the service in the gateway's cluster.
     pub host: Arc<str>,
-    /// The ports that the service has there, by name and number.
+    /// Ports of the service there, by name and number.
     pub ports: Vec<(Arc<str>, u16)>,
     /// Labels of the workloads there.
     pub labels: Vec<Labels>,
 }
 
 impl Behind {
-    /// The number that a port has there.
+    /// Returns the number of a port there.
     pub(in crate::compile) fn port(&self, port: &Port) -> u16 {
         let named = |(name, _): &&(Arc<str>, u16)| !name.is_empty() && **name == *port.name;
         let found = self.ports.iter().find(named);
@@ -98,22 +98,22 @@ impl Deref for Workload {
     }
 }
 
-/// What kind of resource names an endpoint; what knows it best comes first.
+/// Kind of resource that names an endpoint; the most precise one comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::compile) enum Origin {
-    /// The proxy's own cluster, or a ServiceEntry.
+    /// Resource of the local cluster, or a ServiceEntry.
     #[default]
     Native,
-    /// An EndpointSlice that was copied from another cluster.
+    /// EndpointSlice that was copied from another cluster.
     Slice,
-    /// A Destination of another cluster.
+    /// Destination of another cluster.
     Gloo,
-    /// A ServiceImport.
+    /// ServiceImport.
     Import,
 }
 
 impl Origin {
-    /// Whether it is not used on the service's own host until a GlobalTrafficPolicy says so.
+    /// Whether the service's own host uses the endpoint only by a GlobalTrafficPolicy.
     pub(in crate::compile) fn waits_for_policy(self) -> bool {
         matches!(self, Origin::Gloo | Origin::Import)
     }
@@ -122,18 +122,18 @@ impl Origin {
 /// Address of a workload before its port is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::compile) enum WorkloadHost {
-    /// An IP address.
+    /// IP address.
     Ip(IpAddr),
-    /// A DNS name that is one endpoint; a connection goes to the first of its addresses that takes it.
+    /// DNS name that is one endpoint; a connection goes to the first of its addresses that accepts it.
     Logical(Arc<str>),
-    /// A DNS name; its addresses are all endpoints.
+    /// DNS name; each of its addresses is an endpoint.
     Name(Arc<str>),
     /// Path of a Unix socket.
     Unix(Arc<Path>),
 }
 
 impl WorkloadHost {
-    /// The name that has to be resolved, if it is one.
+    /// Returns the DNS name that has to be resolved, if there is one.
     pub(in crate::compile) fn name(&self) -> Option<&Arc<str>> {
         match self {
             WorkloadHost::Logical(name) | WorkloadHost::Name(name) => Some(name),
@@ -143,7 +143,7 @@ impl WorkloadHost {
 }
 
 impl Facts {
-    /// Whether it carries all of `wanted`, those labels included that follow from where it is.
+    /// Whether the workload has all labels of `wanted`, including the labels that follow from its location.
     pub(in crate::compile) fn is_in(
         &self,
         wanted: &BTreeMap<String, String>,
@@ -171,8 +171,8 @@ impl Facts {
         }
     }
 
-    /// How far it is from the workloads: 0 for one of them, 1 for a gateway that leads to nothing but them, 2 for one
-    /// that answers for them.
+    /// Returns the distance to the workloads: 0 for a workload itself, 1 for a gateway that leads only to them, 2 for a
+    /// gateway that terminates TLS for them.
     pub(in crate::compile) fn remoteness(&self) -> u8 {
         match (self.origin, &self.behind) {
             (Origin::Import, _) => 2,
@@ -181,13 +181,13 @@ impl Facts {
         }
     }
 
-    /// What is put in front of a request's path, if anything is.
+    /// Returns the prefix that is added to a request's path, if there is one.
     pub(in crate::compile) fn path_prefix(&self) -> Option<&Arc<str>> {
         let prefix = &self.hop.as_ref()?.path_prefix;
         (!prefix.is_empty()).then_some(prefix)
     }
 
-    /// The port that it takes a service port's traffic on; none if it does not serve it.
+    /// Returns the port that receives a service port's traffic; `None` if the workload does not serve it.
     pub(in crate::compile) fn port(&self, port: &Port) -> Option<u16> {
         let port = match &self.entry_ports {
             Some(ports) => ports.iter().find(|own| own.number == port.number)?,
@@ -199,7 +199,7 @@ impl Facts {
 }
 
 impl Workload {
-    /// One at this place of which this is known.
+    /// Returns a workload with this address and these facts.
     pub(in crate::compile) fn new(host: WorkloadHost, facts: impl Into<Arc<Facts>>) -> Self {
         Self {
             host,
@@ -208,13 +208,13 @@ impl Workload {
         }
     }
 
-    /// One of which nothing is known but where it is.
+    /// Returns a workload with this address and no facts.
     pub(in crate::compile) fn at(host: WorkloadHost) -> Self {
         Self::new(host, Facts::default())
     }
 
-    /// Hands on its addresses for a service port, each with what else may be tried in its place; none for a name that
-    /// has not been resolved yet.
+    /// Passes the addresses for a service port to `take`, each with its alternates; none for a name that has not been
+    /// resolved yet.
     pub(in crate::compile) fn addresses(
         &self,
         port: &Port,
@@ -255,7 +255,7 @@ impl Workload {
     }
 }
 
-/// Workloads that are being listed. Equal workloads share their facts.
+/// Workloads during listing. Equal workloads share their facts.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct Listing {
     all: Vec<Workload>,
@@ -263,17 +263,17 @@ pub(in crate::compile) struct Listing {
 }
 
 impl Listing {
-    /// Adds one.
+    /// Adds a workload.
     pub(in crate::compile) fn push(&mut self, workload: Workload) {
         self.all.push(workload);
     }
 
-    /// The workloads that were added.
+    /// Returns the workloads that were added.
     pub(in crate::compile) fn all(&self) -> &[Workload] {
         &self.all
     }
 
-    /// What others have that are known to be the same, if it was lately listed.
+    /// Returns equal facts of a recently listed workload, else these.
     pub(in crate::compile) fn share(&mut self, facts: Facts) -> Arc<Facts> {
         let same = self.recent.iter().rev().find(|known| ***known == facts);
         if let Some(same) = same {
@@ -288,19 +288,19 @@ impl Listing {
     }
 }
 
-/// Some workloads of a service.
+/// Part of a service's workloads.
 #[derive(Clone)]
 enum Part {
-    /// They are listed.
+    /// Workloads in a list.
     Listed(Vec<Workload>),
-    /// They are listed on first use.
+    /// Workloads that are listed on first use.
     Unlisted {
         has_names: bool,
         list: Arc<dyn Fn(&mut Listing) + Send + Sync>,
     },
 }
 
-/// The workloads of a service, joined over all resources that add to it. Reads as a slice.
+/// Workloads of a service, joined from all resources that add to it. Dereferences to a slice.
 #[derive(Clone, Default)]
 pub(in crate::compile) struct Workloads {
     parts: Vec<Part>,
@@ -308,8 +308,7 @@ pub(in crate::compile) struct Workloads {
 }
 
 impl Workloads {
-    /// Adds the workloads of `list`, which is called on demand. Whether there is a DNS name among them is
-    /// known before.
+    /// Adds the workloads of `list`, which is called on demand. `has_names` says beforehand whether it has DNS names.
     pub(in crate::compile) fn add(
         &mut self,
         has_names: bool,
@@ -320,12 +319,12 @@ impl Workloads {
         self.parts.push(Part::Unlisted { has_names, list });
     }
 
-    /// Adds one.
+    /// Adds a workload.
     pub(in crate::compile) fn push(&mut self, workload: Workload) {
         self.extend([workload]);
     }
 
-    /// The workloads that were added one by one.
+    /// Returns the workloads that were added one by one.
     pub(in crate::compile) fn listed(&self) -> impl Iterator<Item = &Workload> {
         let listed = self.parts.iter().filter_map(|part| match part {
             Part::Listed(listed) => Some(listed),
@@ -339,7 +338,7 @@ impl Workloads {
         self.all.take();
     }
 
-    /// Whether some of them are DNS names, whose addresses no resource tells.
+    /// Whether some workloads have DNS names, whose addresses come from DNS.
     pub(in crate::compile) fn has_names(&self) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Listed(listed) => listed.iter().any(|one| one.host.name().is_some()),

@@ -1,4 +1,4 @@
-//! What a WorkloadEntry says, on its own or as an endpoint of a ServiceEntry.
+//! Workload of a WorkloadEntry, on its own or as an endpoint of a ServiceEntry.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::WorkloadHost;
 use traffic::cluster::Locality;
 
-/// Where it is; none if its address cannot be reached from here. A name may stand `as_one` endpoint.
+/// Returns the address; `None` if it cannot be reached from here. With `as_one`, a DNS name is one endpoint.
 pub(in crate::compile) fn host(address: &EndpointAddress, as_one: bool) -> Option<WorkloadHost> {
     Some(match address {
         EndpointAddress::Dns(name) if as_one => WorkloadHost::Logical(Arc::clone(name)),
@@ -23,7 +23,7 @@ pub(in crate::compile) fn host(address: &EndpointAddress, as_one: bool) -> Optio
     })
 }
 
-/// Whether the same is known of two entries, but for where they are and their weights.
+/// Whether two entries have the same facts, apart from address and weight.
 pub(in crate::compile) fn are_alike(one: &WorkloadEntry, other: &WorkloadEntry) -> bool {
     one.labels == other.labels
         && one.locality == other.locality
@@ -32,7 +32,7 @@ pub(in crate::compile) fn are_alike(one: &WorkloadEntry, other: &WorkloadEntry) 
         && one.service_account == other.service_account
 }
 
-/// What is known of an entry; its own labels go under those of its metadata.
+/// Returns the facts of an entry; labels of its metadata take precedence over those of its spec.
 pub(in crate::compile) fn facts(
     entry: &WorkloadEntry,
     metadata: &BTreeMap<String, String>,
@@ -56,12 +56,12 @@ pub(in crate::compile) fn facts(
     }
 }
 
-/// An identity within the mesh, if an account is named.
+/// Returns the mesh identity of a service account, if one is named.
 fn account(name: &str, namespace: &str) -> Option<Arc<str>> {
     (!name.is_empty()).then(|| format!("ns/{namespace}/sa/{name}").into())
 }
 
-/// The objects of a namespace, in the order of their names.
+/// Returns the objects of a namespace, in the order of their names.
 pub(in crate::compile) fn in_namespace<'a, T>(
     objects: &'a Objects<T>,
     namespace: &str,
@@ -72,7 +72,7 @@ pub(in crate::compile) fn in_namespace<'a, T>(
     own.map(|(_, object)| object)
 }
 
-/// Whether a selector takes a WorkloadEntry in. A label of its metadata counts before one of its spec.
+/// Whether a selector matches a WorkloadEntry. A label of its metadata takes precedence over one of its spec.
 pub(in crate::compile) fn is_selected(
     object: &Object<WorkloadEntry>,
     selector: &BTreeMap<String, String>,
@@ -83,7 +83,7 @@ pub(in crate::compile) fn is_selected(
     })
 }
 
-/// The label that stands in for the field, with dots for slashes.
+/// Label that replaces the `locality` field, with dots instead of slashes.
 const LOCALITY_LABEL: &str = "istio-locality";
 
 fn locality(entry: &WorkloadEntry, labels: &BTreeMap<String, String>) -> Locality {

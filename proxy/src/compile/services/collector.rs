@@ -1,4 +1,4 @@
-//! What services are collected from and into, whatever kind of resource describes them.
+//! Inputs and results of collecting services, independent of the kind of resource that describes them.
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -50,7 +50,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Resources about this very host.
+    /// Returns the resources about exactly this host.
     pub(in crate::compile) fn described(&self, host: &str) -> Option<&'a HostEntry> {
         let entry = self.catalog.get(host);
         let count = || entry.map_or(0, |entry| entry.sources().len() as u64);
@@ -58,13 +58,13 @@ impl<'a> Collector<'a> {
         entry
     }
 
-    /// The clusters that services are spread over.
+    /// Returns the clusters that services are distributed over.
     pub(in crate::compile) fn members(&self) -> &'a Members {
         self.view.read(MEMBERS, || self.members.fingerprint);
         self.members
     }
 
-    /// The EndpointSlices of a service.
+    /// Returns the EndpointSlices of a service.
     pub(in crate::compile) fn slices(
         &self,
         namespace: &str,
@@ -73,7 +73,7 @@ impl<'a> Collector<'a> {
         self.slices.of(self.view, namespace, name)
     }
 
-    /// The WorkloadEntries of a namespace that a selector takes in.
+    /// Returns the WorkloadEntries of a namespace that a selector matches.
     pub(in crate::compile) fn selection(
         &self,
         namespace: &Arc<str>,
@@ -83,7 +83,7 @@ impl<'a> Collector<'a> {
         selections.of(self.view, namespace, labels)
     }
 
-    /// Adds a service unless its host is described already; whether it was added.
+    /// Adds a service unless its host is described already; returns whether it was added.
     pub(in crate::compile) fn add(&mut self, draft: Draft) -> bool {
         match self.by_host.entry(Arc::clone(&draft.service.host)) {
             Entry::Occupied(_) => false,
@@ -94,7 +94,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Notes an address, or a block of them, that represents a host. `position` is that of the host in its resource.
+    /// Claims an address, or a block of addresses, for a host. `position` is that of the host in its resource.
     pub(in crate::compile) fn claim(
         &mut self,
         (age, position): (Age<'_>, usize),
@@ -104,22 +104,22 @@ impl<'a> Collector<'a> {
         self.claims.push(Claim::new(age, position, net, host));
     }
 
-    /// Takes out what is known of a host, to be added again with more.
+    /// Removes and returns the draft of a host, to be added again with more.
     pub(in crate::compile) fn take(&mut self, host: &str) -> Option<Draft> {
         self.by_host.remove(host)
     }
 
-    /// Drafts of services, and claims of addresses.
+    /// Returns the drafts of services, and the claims of addresses.
     pub(in crate::compile) fn finish(self) -> (Vec<Draft>, Vec<Claim>) {
         (self.by_host.into_values().collect(), self.claims)
     }
 }
 
-/// A service that is being put together, with the hash over everything that goes into it.
+/// Service that is being collected, with the hash of all its inputs.
 pub(in crate::compile) struct Draft {
     pub service: Service,
     pub hasher: DefaultHasher,
-    /// Where the objects are that were noted.
+    /// Addresses in memory of the objects that were recorded.
     pub seen: HashSet<usize>,
 }
 
@@ -160,7 +160,7 @@ impl Draft {
         }
     }
 
-    /// Notes an object that adds to the service.
+    /// Records an object that adds to the service.
     pub(in crate::compile) fn saw<T: Spec>(&mut self, object: &Object<T>) {
         object.fingerprint.hash(&mut self.hasher);
         if self.seen.insert(std::ptr::from_ref(object).addr()) {
@@ -175,7 +175,7 @@ impl Draft {
         }
     }
 
-    /// Notes the workloads that a selector takes in; a service may come across them several times.
+    /// Records the workloads that a selector matches; a service may come across them several times.
     pub(in crate::compile) fn saw_selection(&mut self, selection: &Arc<Selection>) {
         selection.fingerprint.hash(&mut self.hasher);
         if self.seen.insert(Arc::as_ptr(selection).addr()) {
@@ -187,14 +187,14 @@ impl Draft {
         Arc::make_mut(&mut self.service.provenance).push(written);
     }
 
-    /// Notes a slice, which adds to a service but once.
+    /// Records a slice, which adds to a service only once.
     pub(in crate::compile) fn saw_slice(&mut self, slice: &Arc<Object<EndpointSlice>>) {
         let (place, line) = (&slice.provenance, slice.line_of(Line(0)));
         (slice.fingerprint, &place.file, line).hash(&mut self.hasher);
         self.wrote(Written::Slice(Arc::clone(slice)));
     }
 
-    /// Notes the pod, node and namespace behind an endpoint.
+    /// Records the pod, node and namespace behind an endpoint.
     pub(in crate::compile) fn saw_pod(&mut self, info: &PodInfo) {
         let pod = info.pod.as_ref().map(|pod| pod.fingerprint);
         let node = info.node.as_ref().map(|node| node.fingerprint);
@@ -202,7 +202,7 @@ impl Draft {
         (pod, node, namespace).hash(&mut self.hasher);
     }
 
-    /// The same service under the host by which clusters serve it together.
+    /// Returns the same service under another host, by which several clusters serve it.
     pub(in crate::compile) fn under(&self, host: &str) -> Draft {
         let mut draft = Draft::new(host, &self.service.name, &self.service.namespace);
         self.hasher.finish().hash(&mut draft.hasher);

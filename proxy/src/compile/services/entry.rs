@@ -1,4 +1,4 @@
-//! Istio: ServiceEntry with its inline endpoints, and WorkloadEntries and pods taken in by a selector.
+//! Istio: ServiceEntry with its inline endpoints, and WorkloadEntries and pods that its selector matches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::compile::services::slices::{account, locality};
 use crate::upstream::Protocol;
 use traffic::cluster::{LabelSource, Locality};
 
-/// A host as the ServiceEntries of one namespace describe it, oldest first. It has the ports of all of them, a port that several
-/// give as the oldest says. Endpoints serve the ports of their own entry only.
+/// Returns a host as the ServiceEntries of one namespace describe it, oldest first. It has the ports of all of them;
+/// the oldest one decides about a port that several have. Endpoints serve only the ports of their own entry.
 pub(in crate::compile) fn outside(
     collector: &Collector<'_>,
     host: &str,
@@ -85,7 +85,7 @@ fn ports(object: &Object<ServiceEntry>) -> impl Iterator<Item = Port> {
     })
 }
 
-/// The protocol that a port declares decides what its endpoints speak; its name only joins it to ports of endpoints.
+/// Returns a port. Its declared protocol is that of its endpoints; its name only maps it to ports of endpoints.
 fn port(port: &ServiceEntryPort) -> Port {
     Port {
         original_destination: false,
@@ -142,7 +142,7 @@ fn add_endpoints(
     });
 }
 
-/// Lists endpoints whose addresses can be reached from here. A name may stand `as_one` endpoint.
+/// Lists the endpoints whose addresses can be reached from here. With `as_one`, a DNS name is one endpoint.
 fn list(listing: &mut Listing, entries: &[Arc<WorkloadEntry>], namespace: &str, as_one: bool) {
     let nothing = BTreeMap::new();
     let mut before: Option<(&WorkloadEntry, Arc<Facts>)> = None;
@@ -164,7 +164,7 @@ fn list(listing: &mut Listing, entries: &[Arc<WorkloadEntry>], namespace: &str, 
     }
 }
 
-/// Adds the WorkloadEntries of a namespace that a selector takes in.
+/// Adds the WorkloadEntries of a namespace that a selector matches.
 pub(in crate::compile) fn select_workloads(
     collector: &Collector<'_>,
     namespace: &Arc<str>,
@@ -185,7 +185,7 @@ pub(in crate::compile) fn select_workloads(
     draft.service.endpoints.add(has_names, list);
 }
 
-/// Adds the ready pods of a namespace of the local cluster that the selector of a ServiceEntry takes in.
+/// Adds the ready pods of a namespace of the local cluster that the selector of a ServiceEntry matches.
 fn select_pods(
     collector: &Collector<'_>,
     namespace: &str,

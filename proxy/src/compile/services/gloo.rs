@@ -38,8 +38,8 @@ use crate::compile::services::policies;
 use crate::compile::services::slices::host;
 use crate::upstream::{Protocol, TcpKeepalive};
 
-/// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one
-/// service of one cluster are one. A host that something else already describes keeps that description.
+/// Adds every service that Destinations describe under its hosts, the oldest first. Destinations of one service of one
+/// cluster are joined. A host that another resource already describes keeps that description.
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     let all = by_age(collector.view);
     let services = services(collector, &all);
@@ -60,7 +60,7 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     numbered.for_each(|(number, service)| allocate(collector, service, (number, &owners)));
 }
 
-/// Gives the federated hosts of a service the address that Gloo does.
+/// Assigns the federated hosts of a service the addresses that Gloo assigns.
 fn allocate(
     collector: &mut Collector<'_>,
     service: &Service<'_>,
@@ -86,7 +86,7 @@ fn by_age(view: View<'_>) -> Vec<&Arc<Object<Destination>>> {
     all
 }
 
-/// A Destination that describes a service of a cluster.
+/// Destination that describes a service of a cluster.
 #[derive(Clone, Copy)]
 struct Described<'a> {
     object: &'a Arc<Object<Destination>>,
@@ -103,14 +103,14 @@ impl<'a> Described<'a> {
     }
 }
 
-/// A service of a cluster, and the Destinations that describe it: one at least, the oldest first.
+/// Service of a cluster, with the Destinations that describe it: at least one, the oldest first.
 struct Service<'a> {
     member: Arc<Member>,
     by: Vec<Described<'a>>,
 }
 
-/// The services that Destinations describe and that this proxy may know. A cluster's name that several have represents
-/// none, and those of other clusters are known by what is federated to the proxy's mesh.
+/// Returns the services that Destinations describe and that this proxy may use. A cluster name that several clusters
+/// have matches none. Services of other clusters are known only if they are federated to the proxy's mesh.
 fn services<'a>(
     collector: &Collector<'_>,
     all: &[&'a Arc<Object<Destination>>],
@@ -152,7 +152,7 @@ fn services<'a>(
     services
 }
 
-/// Which service has each federated host: that of the oldest Destination with it.
+/// Returns the service of each federated host: that of the oldest Destination with it.
 fn owners(services: &[Service<'_>]) -> HashMap<Arc<str>, usize> {
     let numbered = services.iter().enumerate();
     let mut claims: Vec<_> = numbered
@@ -167,7 +167,7 @@ fn owners(services: &[Service<'_>]) -> HashMap<Arc<str>, usize> {
     owners
 }
 
-/// The host by which other clusters reach each service: the first that is its own.
+/// Returns the host by which other clusters reach each service: the first one that it owns.
 fn federated_hosts<'a>(
     services: &[Service<'a>],
     owners: &HashMap<Arc<str>, usize>,
@@ -186,7 +186,7 @@ fn federated_hosts<'a>(
     named.collect()
 }
 
-/// The meshes of the proxy: the one of `--mesh`, else those of the Destinations of its cluster.
+/// Returns the meshes of the proxy: the one of `--mesh`, else those of the Destinations of its cluster.
 fn own_meshes(collector: &Collector<'_>) -> BTreeSet<MeshRef> {
     if let Some(told) = &collector.identity.gloo_mesh {
         let (name, namespace) = (&*told.name, &*told.namespace);
@@ -209,7 +209,7 @@ fn own_meshes(collector: &Collector<'_>) -> BTreeSet<MeshRef> {
         .collect()
 }
 
-/// A host outside of all clusters, as a Destination describes it.
+/// Returns a host outside of all clusters, as a Destination describes it.
 pub(in crate::compile) fn external(name: &str, object: &Arc<Object<Destination>>) -> Option<Draft> {
     let Backing::External(external) = &object.spec.backing else {
         return None;
@@ -271,10 +271,10 @@ fn external_port(port: &ExternalPort) -> Port {
     }
 }
 
-/// A service of some cluster, on its way to where requests find it.
+/// Service of a cluster that is being collected.
 struct Kube<'a> {
     service: &'a Service<'a>,
-    /// Whether no older Destination of another service has a federated host.
+    /// Whether the service owns a federated host: no older Destination of another service has it.
     is_its: &'a dyn Fn(&str) -> bool,
     gateways: &'a Gateways<'a>,
     known: &'a ShiftTargets<'a>,
@@ -294,7 +294,7 @@ impl Kube<'_> {
         &self.service.by[0]
     }
 
-    /// Its federated hosts, each once.
+    /// Returns the federated hosts, each once.
     fn federated(&self) -> Vec<&Arc<str>> {
         let mut hosts = Vec::new();
         for host in self.service.by.iter().filter_map(Described::hostname) {
@@ -305,7 +305,7 @@ impl Kube<'_> {
         hosts
     }
 
-    /// A service of the proxy's own cluster: what is known of its endpoints is added to them, and it has more hosts.
+    /// Adds a service of the local cluster: Destinations add facts to its endpoints, and further hosts.
     fn own(&self, collector: &mut Collector<'_>, full: &str) {
         let mut service = match collector.take(full) {
             Some(mut known) => {
@@ -352,8 +352,8 @@ impl Kube<'_> {
         collector.add(service);
     }
 
-    /// A service of another cluster: it has hosts that represent that cluster alone. Under its own host its endpoints
-    /// wait for a GlobalTrafficPolicy, but no other service has that host.
+    /// Adds a service of another cluster, under hosts that represent that cluster alone, and under its own host, where
+    /// its endpoints need a GlobalTrafficPolicy.
     fn foreign(&self, collector: &mut Collector<'_>, full: &str) {
         for host in self.federated() {
             let mut draft = self.draft(host);
@@ -393,7 +393,7 @@ impl Kube<'_> {
         by.map(|one| Arc::clone(one.object)).collect()
     }
 
-    /// Lets requests for the host go where Destinations say that they are shifted to, the oldest first.
+    /// Adds the traffic shift policies of the Destinations, the oldest first.
     fn shift(&self, collector: &Collector<'_>, draft: &mut Draft) {
         draft.service.shifts.clear();
         for one in &self.service.by {
@@ -403,7 +403,7 @@ impl Kube<'_> {
         draft.service.shifts.hash(&mut draft.hasher);
     }
 
-    /// Adds the subsets that are required. Of the same name those of the oldest count.
+    /// Adds the required subsets. If several have the same name, that of the oldest Destination applies.
     fn require_subsets(&self, draft: &mut Draft) {
         for one in self.service.by.iter().rev() {
             let subsets = one.object.required_subsets();
@@ -424,7 +424,7 @@ impl Kube<'_> {
         draft
     }
 
-    /// Adds the ports that the service does not have, by name or else by number; which of the others it has under
+    /// Adds the ports that the service lacks, matched by name or else by number; returns the ports that it has under
     /// another name.
     fn join_ports(&self, draft: &mut Draft) -> Renamed {
         let mut renamed = Renamed::new();
@@ -443,7 +443,7 @@ impl Kube<'_> {
         renamed
     }
 
-    /// Adds its endpoints as another cluster reaches them: the workloads, or the gateways of theirs.
+    /// Adds the endpoints as another cluster reaches them: the workloads, or the gateways of their cluster.
     fn remote(&self, draft: &mut Draft, renamed: &Renamed) {
         let federated = self.service.by.iter();
         let federated = federated.filter_map(|one| Some((one, one.federation()?)));

@@ -1,5 +1,5 @@
-//! flomesh: ServiceImports, which say where other clusters serve a service; those of upstream leave that to
-//! EndpointSlices.
+//! flomesh: ServiceImports, which name the endpoints of a service in other clusters. ServiceImports of the upstream API
+//! leave that to EndpointSlices.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -38,8 +38,8 @@ use crate::compile::services::slices::{SliceOf, Whereabouts, add_slices, host, m
 use config_loader::catalog::hostname::CLUSTER_SET;
 use traffic::cluster::Hop;
 
-/// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
-/// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the
+/// Adds the endpoints of every ServiceImport to the Service of its name, which is created if there is none, and both
+/// together under `<name>.<namespace>.svc.clusterset.local`. That host exists only in clusters that may use the
 /// service.
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     let imports = collector.view.all::<ServiceImport>();
@@ -53,7 +53,7 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     }
 }
 
-/// As [`collect`], for the service of a name.
+/// Does the same as [`collect`] for the service of one name.
 pub(in crate::compile) fn collect_named(collector: &mut Collector<'_>, name: &Name) {
     if let Some(object) = collector.view.get::<ServiceImport>(name) {
         add_import(collector, object);
@@ -118,13 +118,13 @@ fn add_import(collector: &mut Collector<'_>, object: &Arc<Object<ServiceImport>>
     collector.add(draft);
 }
 
-/// Whether the addresses of an import count that does not rule: those of upstream's API, which another controller
-/// gives.
+/// Whether the addresses of an import apply although it does not take precedence: imports of the upstream API get their
+/// addresses from another controller.
 fn adds_address(import: &Object<ServiceImport>) -> bool {
     import.id.group == MCS_API && import.spec.import_type == ImportType::ClusterSetIp
 }
 
-/// The host of the cluster set that a Service has by a MultiClusterService alone: in the clusters that may use it.
+/// Adds the cluster set host that a Service has by a MultiClusterService alone, in clusters that may use it.
 fn add_exposed(collector: &mut Collector<'_>, name: &Name) {
     let Name { namespace, name } = name;
     let host = format!("{name}.{namespace}{CLUSTER_SET}");
@@ -146,7 +146,7 @@ fn add_exposed(collector: &mut Collector<'_>, name: &Name) {
     }
 }
 
-/// How long requests of one client stay with one endpoint; those of a Headless import need not.
+/// Returns the lifetime of session affinity by client address; `None` for a Headless import.
 fn affinity_of(import: &Object<ServiceImport>) -> Option<Duration> {
     match import.spec.import_type {
         ImportType::ClusterSetIp => affinity(import.spec.session_affinity),
@@ -154,7 +154,7 @@ fn affinity_of(import: &Object<ServiceImport>) -> Option<Duration> {
     }
 }
 
-/// The identity of the workloads behind an import, if it is a certain one.
+/// Returns the identity of the workloads behind an import, if it names one.
 fn account(import: &Object<ServiceImport>) -> Option<Arc<str>> {
     match import.spec.service_account.as_ref()? {
         ServiceAccount::Any => None,
@@ -163,7 +163,7 @@ fn account(import: &Object<ServiceImport>) -> Option<Arc<str>> {
 }
 
 /// Adds every endpoint of a Headless import's slices that has a hostname as a service of its own,
-/// `<hostname>.<cluster>.<host>`, whatever slices it is in.
+/// `<hostname>.<cluster>.<host>`, joined over all slices.
 fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[Arc<Object<EndpointSlice>>]) {
     let own = Whereabouts::own(collector);
     let mut singles: BTreeMap<String, Draft> = BTreeMap::new();
@@ -197,7 +197,7 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[Arc<Object<
     }
 }
 
-/// A service of its own under this host, for one of the endpoints.
+/// Returns a service under this host for one of the endpoints.
 fn under(whole: &Draft, own: &str) -> Draft {
     let mut single = whole.under(own);
     single.service.sharing = None;
@@ -206,7 +206,7 @@ fn under(whole: &Draft, own: &str) -> Draft {
     single
 }
 
-/// Adds every endpoint of a Headless import as a service of its own, `<hostname>.<cluster>.<host>`: the hostname is the
+/// Adds every endpoint of a Headless import as a service of its own, `<hostname>.<cluster>.<host>`. The hostname is the
 /// first label of its target's `host`.
 fn add_single(collector: &mut Collector<'_>, whole: &Draft, import: &Object<ServiceImport>) {
     let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
@@ -240,7 +240,7 @@ fn add(collector: &Collector<'_>, draft: &mut Draft, import: &Arc<Object<Service
     }
 }
 
-/// Adds a port of an import; one that is there already, by name or else by number, only gets its endpoints.
+/// Adds a port of an import; a port that exists already, by name or else by number, only gets its endpoints.
 fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Service) {
     if import.protocol != Protocol::Tcp {
         return;
@@ -286,7 +286,7 @@ fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Servic
     }
 }
 
-/// Whether the same is known of two endpoints, but for where they are.
+/// Whether two endpoints have the same facts, apart from the address.
 fn are_alike(one: &ImportEndpoint, other: &ImportEndpoint) -> bool {
     let (a, b) = (&one.target, &other.target);
     one.cluster == other.cluster

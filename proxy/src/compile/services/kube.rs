@@ -1,4 +1,4 @@
-//! Kubernetes: Service with its EndpointSlices, and the WorkloadEntries that its selector takes in.
+//! Kubernetes: Service with its EndpointSlices, and the WorkloadEntries that its selector matches.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Services outside of all clusters: hosts that ServiceEntries or Destinations describe, and no cluster serves.
+//! Services outside of all clusters: hosts that ServiceEntries or Destinations describe, and that no cluster serves.
 
 use config_loader::catalog::{HostEntry, Seen, Source};
 use config_loader::resource::gloo::Backing;
@@ -6,7 +6,7 @@ use config_loader::resource::gloo::Backing;
 use crate::compile::services::collector::{Collector, Draft};
 use crate::compile::services::{entry, gloo};
 
-/// Adds a host as the proxy's namespace sees it, unless that is as a service of a cluster, or not at all.
+/// Adds a host as the proxy's namespace sees it, unless a cluster serves it or the host is not visible.
 pub(in crate::compile) fn collect(collector: &mut Collector<'_>, host: &str) {
     let entry = collector.described(host);
     if let Some(draft) = entry.and_then(|entry| of_host(collector, host, entry)) {

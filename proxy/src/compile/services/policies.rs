@@ -1,4 +1,4 @@
-//! What GlobalTrafficPolicies and MultiClusterServices say of a service.
+//! Effects of GlobalTrafficPolicies, MultiClusterServices and ServiceExports on a service.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::compile::service::sharing::Sharing;
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
 
-/// The weight that counts where 0 does not drain.
+/// Weight that replaces 0 if weight 0 does not drain a cluster.
 const WHOLE_WEIGHT: u32 = 100;
 
 /// Attaches the objects with the service's namespace and name.
@@ -63,8 +63,8 @@ pub(in crate::compile) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
     expose(collector, draft);
 }
 
-/// Attaches the MultiClusterService alone, for a host that no policy is about. A cluster's name that several have
-/// represents none of them, so that it accepts no peer.
+/// Attaches only the MultiClusterService, for a host that no other policy applies to. A cluster name that several
+/// clusters have matches none of them.
 pub(in crate::compile) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
     let keys = |names: &[NamedCluster]| {
         let known = names
@@ -97,8 +97,8 @@ pub(in crate::compile) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
     }
 }
 
-/// Whether what the object of this kind says of a service is refused and not known from before; counts for what
-/// follows.
+/// Whether the object of this kind for a service was rejected without a last good version; adds this to the service's
+/// hash.
 fn is_withheld(collector: &Collector<'_>, kind: Kind, draft: &mut Draft) -> bool {
     let name = name_of(draft);
     let is_withheld = collector.view.withheld(kind).any(|id| id.to_name() == name);

@@ -1,24 +1,24 @@
-//! Reads of what follows from resources about services.
+//! Recorded reads of data that is derived from resources about services.
 
 use config_loader::catalog::Read;
 
-/// The name of the index of what resources say about hosts, in reads.
+/// Name of the index of hosts and the resources that describe them.
 pub(in crate::compile) const DESCRIBED: &str = "resources about a host";
 
-/// The read of the clusters that services are spread over.
+/// Read of the clusters that services are distributed over.
 pub(in crate::compile) const MEMBERS: Read<'_> = Read::Index("clusters", "", "");
 
-/// The name of the index of services by host, in reads.
+/// Name of the index of services by host.
 pub(in crate::compile) const SERVICE: &str = "services";
 
-/// The name of the index of which services there are, with their ports, aliases and shifts, in reads.
+/// Name of the index of services with only their ports, aliases and shifts.
 pub(in crate::compile) const SHAPE: &str = "ports of services";
 
-/// The name of the index of DestinationRules, in reads.
+/// Name of the index of DestinationRules by host.
 pub(in crate::compile) const RULES: &str = "DestinationRules of a host";
 
-/// The read of all services.
+/// Read of all services.
 pub(in crate::compile) const EVERY: Read<'_> = Read::Index("all services", "", "");
 
-/// The read of the addresses that represent services.
+/// Read of the virtual addresses of services.
 pub(in crate::compile) const VIPS: Read<'_> = Read::Index("addresses of services", "", "");

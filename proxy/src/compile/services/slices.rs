@@ -1,4 +1,4 @@
-//! Endpoints of EndpointSlices, with what the pods and nodes behind them say.
+//! Endpoints of EndpointSlices, with facts from their pods and nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::compile::service::workload::{Facts, Listing, Origin, Workload, Worklo
 use crate::compile::services::collector::{Collector, Draft};
 use traffic::cluster::{LabelSource, Locality};
 
-/// The label of a workload that says where it is, with dots or slashes between the parts.
+/// Label of a workload with its locality, with dots or slashes between the parts.
 const LOCALITY: &str = "istio-locality";
 
 /// Adds the endpoints of slices.
@@ -46,7 +46,7 @@ pub(in crate::compile) fn add_slices<'a>(
     });
 }
 
-/// The workload behind each endpoint of a slice that takes traffic, noted in the draft; none for the others.
+/// Returns the pod of each ready endpoint of a slice, and records it in the draft; nothing for the other endpoints.
 fn pods(
     slice: &Object<EndpointSlice>,
     collector: &Collector<'_>,
@@ -64,7 +64,8 @@ fn pods(
     infos.inspect(|info| draft.saw_pod(info)).collect()
 }
 
-/// The member that a slice was copied from; none for the proxy's own cluster. Nothing for one that cannot be told.
+/// Returns the member that a slice was copied from, `Some(None)` for the local cluster; `None` if the member is
+/// unknown.
 pub(in crate::compile) fn member(
     slice: &Object<EndpointSlice>,
     collector: &Collector<'_>,
@@ -76,14 +77,14 @@ pub(in crate::compile) fn member(
     Some((member.key != collector.members().own.key).then(|| Arc::clone(member)))
 }
 
-/// Locality and network of the local cluster, for endpoints that do not say theirs.
+/// Locality and network of the local cluster, for endpoints without their own.
 pub(in crate::compile) struct Whereabouts {
     locality: Locality,
     network: Arc<str>,
 }
 
 impl Whereabouts {
-    /// Locality and network of the proxy.
+    /// Returns the locality and network of the proxy.
     pub(in crate::compile) fn own(collector: &Collector<'_>) -> Self {
         Self {
             locality: Locality::from(collector.identity.locality()),
@@ -92,19 +93,19 @@ impl Whereabouts {
     }
 }
 
-/// A slice of a service.
+/// EndpointSlice of a service.
 pub(in crate::compile) struct SliceOf<'a> {
     slice: &'a Object<EndpointSlice>,
     member: Option<&'a Arc<Member>>,
-    /// Locality of its cluster.
+    /// Locality of the slice's cluster.
     locality: &'a Locality,
-    /// The network of its cluster.
+    /// Network of the slice's cluster.
     network: &'a Arc<str>,
-    /// Its own labels, which stand in for those of pods that are not known.
+    /// Labels of the slice, which replace those of unknown pods.
     labels: Labels,
 }
 
-/// Key of the facts that endpoints of a slice share. Few differ: an equal one is looked for among all.
+/// Key of the facts that endpoints of a slice share. Few facts differ, so a linear search finds equal ones.
 #[derive(PartialEq)]
 struct Alike<'a> {
     zone: Option<&'a str>,
@@ -114,7 +115,7 @@ struct Alike<'a> {
 }
 
 impl<'a> SliceOf<'a> {
-    /// A slice of a member; of the local cluster if none is given.
+    /// Returns a slice of a member; of the local cluster if none is given.
     pub(in crate::compile) fn new(
         slice: &'a Object<EndpointSlice>,
         member: Option<&'a Arc<Member>>,
@@ -177,7 +178,7 @@ impl<'a> SliceOf<'a> {
         }
     }
 
-    /// Facts of an endpoint whose pod has these labels.
+    /// Returns the facts of an endpoint with this pod, and with these labels or else those of the slice.
     pub(in crate::compile) fn facts(
         &self,
         endpoint: &SliceEndpoint,
@@ -218,19 +219,19 @@ impl<'a> SliceOf<'a> {
     }
 }
 
-/// The node that an endpoint runs on, if its slice or its pod says so.
+/// Returns the node that an endpoint runs on, if its slice or its pod names it.
 fn node<'a>(endpoint: &'a SliceEndpoint, info: &'a PodInfo) -> Option<&'a Arc<str>> {
     let of_pod = info.pod.as_ref().and_then(|pod| pod.spec.node.as_ref());
     endpoint.node_name.as_ref().or(of_pod)
 }
 
-/// The identity of a pod within the mesh: that of its service account.
+/// Returns the mesh identity of a pod: that of its service account.
 pub(in crate::compile) fn account(pod: &Object<Pod>) -> Arc<str> {
     format!("ns/{}/sa/{}", pod.id.namespace, pod.spec.account).into()
 }
 
-/// Locality of an endpoint of a cluster: the one that its pod says; else the region and zone of its pod's or node's labels, the zone of
-/// its slice, and the region, and if that is the same the zone, of its cluster.
+/// Returns the locality of an endpoint: the one in its pod's label; else the region and zone of its pod's or node's
+/// labels, the zone of its slice, and the region, and if that is the same the zone, of its cluster.
 pub(in crate::compile) fn locality(
     of_slice: Option<&str>,
     info: &PodInfo,
@@ -255,7 +256,7 @@ pub(in crate::compile) fn locality(
     }
 }
 
-/// The address of a workload, from what a resource calls a host.
+/// Returns the address of a workload from a resource's host.
 pub(in crate::compile) fn host(host: &Host) -> WorkloadHost {
     match host {
         Host::Dns(name) => WorkloadHost::Name(Arc::clone(name)),

@@ -1,4 +1,4 @@
-//! Services that are made, and kept, together.
+//! Units: services that are built and kept together.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use config_loader::{Name, ResourceSet};
 use crate::compile::services::vips::Claim;
 use crate::identity::Identity;
 
-/// Services that are made together.
+/// Services that are built together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::compile) enum Unit {
-    /// All services of clusters: Destinations add to services that others describe.
+    /// All services of clusters: Destinations add to services that other resources describe.
     Clusters,
-    /// The hosts of the service of this name.
+    /// Hosts of the service of this name.
     Named(Name),
-    /// A host outside of all clusters.
+    /// Host outside of all clusters.
     Outside(Arc<str>),
 }
 
-/// A unit that was made.
+/// Unit that was built.
 #[derive(Debug)]
 pub(in crate::compile) struct Made {
     pub reads: Reads,
@@ -37,7 +37,7 @@ pub(in crate::compile) struct Renewal<'a> {
 }
 
 impl<'a> Renewal<'a> {
-    /// Resources after the change, to be read on record.
+    /// Returns the resources after the change; reads are recorded.
     pub(in crate::compile) fn view(self) -> View<'a> {
         View::new(self.now, self.tape)
     }

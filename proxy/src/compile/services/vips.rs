@@ -1,4 +1,4 @@
-//! Addresses that represent services: VIPs, and blocks of addresses.
+//! Virtual addresses of services: single addresses, and blocks of addresses.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,14 +9,14 @@ use config_loader::Kind;
 use config_loader::resource::Age;
 use ipnet::IpNet;
 
-/// What an object says: that this address, or block of addresses, represents that host.
+/// Claim of an object that this address, or block of addresses, belongs to that host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::compile) struct Claim {
     created: i64,
     name: Arc<str>,
     namespace: Arc<str>,
     kind: Kind,
-    /// The host's position in its object.
+    /// Position of the host in its object.
     position: usize,
     net: IpNet,
     host: Arc<str>,
@@ -46,7 +46,7 @@ impl Claim {
     }
 }
 
-/// Which host each address represents.
+/// Host of each virtual address.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::compile) struct Vips {
     all: HashSet<IpNet>,
@@ -54,7 +54,7 @@ pub(in crate::compile) struct Vips {
 }
 
 impl Vips {
-    /// Of several claims to one address the oldest counts.
+    /// Settles the claims: if several claim one address, the oldest wins.
     pub(in crate::compile) fn settle(mut claims: Vec<&Claim>) -> Self {
         claims.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
         let mut vips = Self::default();
@@ -70,12 +70,12 @@ impl Vips {
         vips
     }
 
-    /// The addresses that represent a host.
+    /// Returns the virtual addresses of a host.
     pub(in crate::compile) fn of(&self, host: &str) -> &[IpNet] {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Hash over all of them.
+    /// Returns the hash of all addresses.
     pub(in crate::compile) fn fingerprint(&self) -> u64 {
         let all = self.by_host.iter().map(|one| {
             let mut hasher = DefaultHasher::new();
@@ -85,14 +85,14 @@ impl Vips {
         all.fold(0, u64::wrapping_add)
     }
 
-    /// Whether this represents a host as it is.
+    /// Whether exactly this address or block belongs to a host.
     pub(in crate::compile) fn has(&self, net: IpNet) -> bool {
         self.all.contains(&net)
     }
 }
 
-/// An address by itself or a block, as the names of virtual hosts have it: an IPv6 address in brackets, as in the Host
-/// of a request.
+/// Returns an address or a block in the form of a virtual host's name: an IPv6 address is in brackets, as in a
+/// request's Host header.
 pub(in crate::compile) fn text(net: &IpNet) -> String {
     match (is_single(*net), net.addr()) {
         (true, IpAddr::V6(address)) => format!("[{address}]"),
@@ -101,7 +101,7 @@ pub(in crate::compile) fn text(net: &IpNet) -> String {
     }
 }
 
-/// The address or block that the name of a virtual host is.
+/// Returns the address or block that is the name of a virtual host.
 pub(in crate::compile) fn of_name(name: &str) -> Option<IpNet> {
     let inner = name
         .strip_prefix('[')

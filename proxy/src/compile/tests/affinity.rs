@@ -1,4 +1,4 @@
-//! How long clients stay with their endpoint, by what says so.
+//! Lifetime of session affinity, by the resource that sets it.
 
 use crate::compile::tests::world::GATEWAY;
 use crate::compile::tests::world::World;
@@ -7,7 +7,7 @@ const NATIVE: &str = "outbound|80||w.default.svc.cluster.local";
 const CLUSTER_SET: &str = "outbound|80||w.default.svc.clusterset.local";
 const EXPORTED: &str = "exported|80||w.default.svc.cluster.local";
 
-/// What a cluster hashes, else how it balances; and for how many seconds it remembers clients.
+/// Returns the hash key of a cluster, else its balancer; and the lifetime of affinity entries in seconds.
 fn settings(cluster: &str, resources: &[&str]) -> String {
     let destination = |host: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! Which of several objects of one age counts: the first by name, then by namespace, wherever each was written.
+//! Precedence of objects of one age: the first by name, then by namespace, wherever each was written.
 
 use crate::compile::tests::world::GATEWAY;
 use crate::compile::tests::world::SERVICE;

@@ -1,4 +1,4 @@
-//! What a DestinationRule says of TLS for a port and a subset.
+//! TLS settings of a DestinationRule for a port and a subset.
 
 use crate::compile::tests::world::World;
 
@@ -7,7 +7,7 @@ const ROUTES: &str = "VirtualService default/a {hosts: [a.com], gateways: [gw], 
     {match: [{uri: {prefix: /v2}}], route: [{destination: {host: s, subset: v2}}]}, \
     {route: [{destination: {host: s}}]}]}";
 
-/// What pages say of the TLS of service `s`, up to what its material is like.
+/// Returns the TLS settings of service `s` as pages print them.
 fn tls(policy: &str, subset: &str) -> String {
     let rule = format!("DestinationRule default/s {{host: s, {policy}}}");
     let world = World::of(&[ROUTES, &rule]);

@@ -43,7 +43,7 @@ fn listener(world: &World, port: u16) -> &Listener {
     found.expect("a listener has the port")
 }
 
-/// Where a connection goes: `closed`, or the destinations as `WEIGHT NAME`.
+/// Returns the destination of a connection: `closed`, or the destinations as `WEIGHT NAME`.
 fn carried(routes: &OpaqueRoutes, head: &OpaqueHead<'_>) -> String {
     let Some(rule) = routes.table.find(head) else {
         return "closed".to_owned();
@@ -54,8 +54,8 @@ fn carried(routes: &OpaqueRoutes, head: &OpaqueHead<'_>) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// What becomes of a connection with this SNI, empty for none: as [`carried`], or for HTTP inside of TLS the answer to
-/// a request for `host`.
+/// Returns the result of a connection with this SNI, empty for none: as [`carried`], or for HTTP inside of TLS the
+/// answer to a request for `host`.
 fn connect(world: &World, port: u16, sni: &str, host: &str) -> String {
     let listener = listener(world, port);
     let sni = (!sni.is_empty()).then_some(sni);

@@ -17,7 +17,7 @@ const SLICES: usize = 3;
 /// Addresses that a slice chooses from; slices have some in common.
 const ADDRESSES: u8 = 6;
 
-/// What leads to the services: all their ports and subsets.
+/// Gateway and VirtualService with routes to all ports and subsets of the services.
 const EDGE: &str = "apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge}
@@ -46,7 +46,7 @@ struct Slice {
     version: u8,
 }
 
-/// What is said of a service.
+/// Resources about a service, by number.
 #[derive(Clone, Debug, Default)]
 struct Said {
     policy: usize,

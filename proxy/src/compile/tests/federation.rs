@@ -1,4 +1,4 @@
-//! Which endpoints serve the hosts of services that several clusters have, from whichever resources.
+//! Endpoints that serve the hosts of multi-cluster services, by each kind of resource.
 
 use std::sync::LazyLock;
 

@@ -58,7 +58,7 @@ fn for_port(block: &str) -> String {
     format!("portLevelSettings: [{{port: {{number: 80}}, {block}}}]")
 }
 
-/// Where a block may stand: what is around it, whether that is in the subset, and in which of [`CLUSTERS`] it shows.
+/// Location of a block: the surrounding text, whether it is in the subset, and the [`CLUSTERS`] that it affects.
 struct FieldLocation {
     name: &'static str,
     around: fn(&str) -> String,

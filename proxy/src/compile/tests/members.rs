@@ -1,4 +1,4 @@
-//! Who of several members is asked, as their endpoints and the configuration change.
+//! Members that get the requests, as their endpoints and the configuration change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn refresh(cluster: &Cluster, now: Moment) {
     cluster.refresh(now);
 }
 
-/// How many of ten requests each address gets; the empty address means no endpoint.
+/// Returns how many of ten requests each address gets; the empty address means no endpoint.
 fn ten(snapshot: &Snapshot) -> BTreeMap<String, usize> {
     let mut rng = SmallRng::seed_from_u64(1);
     let federation = web(snapshot).federation.as_ref().expect("several members");

@@ -1,4 +1,4 @@
-//! What validation lets into header values, and what filters make of it.
+//! Header values that validation accepts, and their effect in filters.
 
 use config_loader::validate::scalar::{
     ABSENT_OPERATORS, OPERATORS, OperatorProblem, header_value_problem, operator_problems,

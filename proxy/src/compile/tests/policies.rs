@@ -1,4 +1,4 @@
-//! Which DestinationRule applies, and what it says for a port and a subset.
+//! DestinationRule that applies, and its settings for a port and a subset.
 
 use std::sync::Arc;
 use std::time::Duration;

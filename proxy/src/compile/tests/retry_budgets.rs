@@ -1,4 +1,4 @@
-//! How many retries a budget allows, as requests come and the rules change.
+//! Number of retries that a budget allows, as requests arrive and the rules change.
 
 use crate::compile::tests::world::SERVICE;
 use crate::compile::tests::world::World;

@@ -19,7 +19,7 @@ use crate::compile::tests::world::load;
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
 
-/// What does not change: services with and without imports, one of which is Headless, and a host that two kinds have.
+/// Resources that do not change: services with and without imports, one of which is Headless, and a host of two kinds.
 const REST: &[&str] = &[
     GATEWAY,
     "Service ns1/a {ports: [{name: http, port: 80}]}",
@@ -70,7 +70,7 @@ enum Edit {
     Else,
 }
 
-/// What ServiceEntries say: of hosts that routes name, that others or Services have, and with addresses.
+/// Specs of ServiceEntries: for hosts that routes name, that other entries or Services have, and with addresses.
 const ENTRIES: &[&str] = &[
     "{hosts: [gone.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, \
      endpoints: [{address: 10.7.0.1}]}",
@@ -91,7 +91,7 @@ const ENTRIES: &[&str] = &[
     "{hosts: [gone.example], exportTo: [.], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}",
 ];
 
-/// What Services say.
+/// Specs of Services.
 const SERVICES: &[&str] = &[
     "{ports: [{name: http, port: 80}]}",
     "{ports: [{name: http, port: 80}, {name: more, port: 81}]}",
@@ -100,7 +100,7 @@ const SERVICES: &[&str] = &[
     "{ports: [{name: http, port: 80}], selector: {app: two, more: 'yes'}}",
 ];
 
-/// What WorkloadEntries say.
+/// Specs of WorkloadEntries.
 const WORKLOADS: &[&str] = &[
     "{address: 10.6.0.1, labels: {app: one}}",
     "{address: 10.6.0.2, labels: {app: one, more: 'yes'}, locality: r/z}",
@@ -124,8 +124,8 @@ const NODES: &[&str] = &[
     "topology.kubernetes.io/region: r2",
 ];
 
-/// What VirtualServices say: with the same hosts and others, sharing hosts with each other, with delegates and shared
-/// destinations, some of which are not there.
+/// Specs of VirtualServices: with the same and other hosts, sharing hosts with each other, with delegates and shared
+/// destinations, some of which do not exist.
 const ROUTES: &[&str] = &[
     "{hosts: [one.example], gateways: [default/gw], http: [{route: [{destination: {host: a.ns1.svc.cluster.local}}]}]}",
     "{hosts: [one.example], gateways: [default/gw], http: [{match: [{uri: {prefix: /x}}], route: [{destination: \
@@ -142,7 +142,7 @@ const ROUTES: &[&str] = &[
     "{hosts: [gone.example], gateways: [default/gw], http: [{redirect: {uri: /gone}}]}",
 ];
 
-/// What DestinationRules say.
+/// Specs of DestinationRules.
 const RULES: &[&str] = &[
     "{host: a.ns1.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: RANDOM}}, \
      subsets: [{name: v1, labels: {version: v1}}]}",

@@ -56,7 +56,7 @@ fn resources(rules: &[&str], destinations: &[String]) -> ResourceSet {
     }
 }
 
-/// What becomes of requests when the policy of a shift of ns1/web is this.
+/// Checks the destinations of requests with this policy of a shift of ns1/web.
 fn check(spec: &str, rows: &[(&str, &str)]) {
     let mut world = World::empty();
     world.put(&resources(

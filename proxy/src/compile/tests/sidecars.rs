@@ -7,7 +7,8 @@ use crate::compile::tests::world::ask_host;
 use crate::snapshot::{Detected, Intake, OpaqueRoutes, Security, Service, TlsBytes};
 use traffic::route::{OpaqueHead, RuleIdx};
 
-/// Where a captured connection leads. `says` is what the client sends first: `http HOST`, `tls NAME`, or `bytes`.
+/// Returns the destination of a captured connection. `says` is what the client sends first: `http HOST`, `tls NAME`, or
+/// `bytes`.
 pub(super) fn reach(world: &World, intake: Intake, dialed: &str, says: &str) -> String {
     let dialed: SocketAddr = dialed.parse().unwrap();
     let Some(listener) = world.snapshot.captured(intake, dialed) else {

@@ -178,8 +178,8 @@ pub(in crate::compile) fn load(resources: &[&str]) -> ResourceSet {
     set
 }
 
-/// What a snapshot does with a request: `404`, `301 LOCATION`, `200 BODY`, or the destinations as `WEIGHT HOST:PORT`
-/// with `/SUBSET`, `?` for one that is unknown, and ` -> PATH` for a rewrite.
+/// Returns the result of a request: `404`, `301 LOCATION`, `200 BODY`, or the destinations as `WEIGHT HOST:PORT` with
+/// `/SUBSET`, `?` for one that is unknown, and ` -> PATH` for a rewrite.
 pub(in crate::compile) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> String {
     let mut parts = request.split(" | ");
     let line = parts.next().unwrap_or_default();

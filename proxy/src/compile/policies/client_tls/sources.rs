@@ -1,4 +1,4 @@
-//! Where the certificate that is shown to endpoints comes from, and the authorities that theirs are verified by.
+//! Sources of the certificate that the proxy presents to endpoints, and of the authorities that verify theirs.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::compile::certificates::{Scope, mesh, secret};
 use crate::identity::{GatewayTls, Mode};
 use crate::tls::{AuthoritySource, IdentitySource};
 
-/// What `caCertificates` says where those of the operating system are meant.
+/// Value of `caCertificates` for the certificate authorities of the operating system.
 const SYSTEM: &str = "system";
 
-/// Why a credential of a rule that selects no workload is not used.
+/// Reason that a credential of a rule without a workload selector is not used.
 const NO_SELECTOR: &str = "at a sidecar, credentialName needs a rule with workloadSelector";
 
-/// A `tls` with what of its rule has a say.
+/// TLS settings of a DestinationRule, with whether the rule selects workloads.
 #[derive(Clone, Debug)]
 pub(in crate::compile) struct RuleTls {
     pub(super) tls: ClientTls,
@@ -23,7 +23,7 @@ pub(in crate::compile) struct RuleTls {
 }
 
 impl RuleTls {
-    /// Whether it is the mesh's own.
+    /// Whether the mode is `ISTIO_MUTUAL`.
     pub(in crate::compile) fn is_of_mesh(&self) -> bool {
         self.tls.mode == ClientTlsMode::IstioMutual
     }
@@ -35,7 +35,7 @@ impl RuleTls {
         }
     }
 
-    /// Why nothing but failures comes of it, if so.
+    /// Returns the reason that every connection with these settings fails, if there is one.
     pub(super) fn refused(&self, scope: Scope<'_>) -> Option<&'static str> {
         let of_mesh = self.tls.mode == ClientTlsMode::IstioMutual;
         let at_sidecar = scope.identity().mode == Mode::Sidecar;
@@ -43,7 +43,7 @@ impl RuleTls {
         (has_credential && at_sidecar && !self.selects).then_some(NO_SELECTOR)
     }
 
-    /// The certificate that is shown, and which authorities to trust.
+    /// Returns the sources of the certificate to present and of the trusted authorities.
     pub(super) fn sources(
         &self,
         scope: Scope<'_>,
@@ -82,7 +82,8 @@ impl RuleTls {
     }
 }
 
-/// The certificate that is shown to the gateway of a cluster, and the authorities that must have signed its own.
+/// Returns the sources of the certificate to present to a cluster's gateway, and of the authorities for the gateway's
+/// own.
 pub(super) fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySource) {
     let shows = told.shows.as_ref();
     let identity = shows.map(|(chain, key)| IdentitySource::Files {

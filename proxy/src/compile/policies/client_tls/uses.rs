@@ -1,4 +1,4 @@
-//! Which certificates and authorities the TLS towards endpoints wants, with where that was written.
+//! Certificates and authorities that TLS settings for endpoints name, with their locations.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::compile::certificates::{Fields, Scope};
 use crate::identity::MemberSettings;
 use crate::tls::{AuthoritySource, IdentitySource};
 
-/// A `tls` of a DestinationRule, or of the gateway of a cluster, that wants certificates.
+/// TLS settings of a DestinationRule, or of the gateway of a remote cluster, that name certificates.
 #[derive(Clone, Debug)]
 pub struct ClientUse {
-    /// Its DestinationRule; none in the file of what is known of clusters.
+    /// DestinationRule of the settings; `None` for the remote clusters file.
     pub object: Option<ObjectRef>,
-    /// The file that it was written in.
+    /// File of the settings.
     pub file: Arc<str>,
-    /// Where it and its fields are.
+    /// Locations of the settings and their fields.
     pub fields: Fields,
-    /// The certificate that it shows.
+    /// Source of the certificate to present.
     pub identity: Option<IdentitySource>,
-    /// The authorities that it trusts.
+    /// Source of the trusted authorities.
     pub authorities: Option<AuthoritySource>,
-    /// Why it has no effect but that connections fail.
+    /// Reason that every connection with these settings fails.
     pub refused: Option<&'static str>,
 }
 
-/// Every `tls` of every DestinationRule that counts for a proxy.
+/// Returns the TLS settings of every DestinationRule that applies to a proxy.
 pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
     let rules = resources.destination_rules.values();
     let counting =
@@ -37,7 +37,7 @@ pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
     counting.flat_map(|rule| of_rule(rule, scope)).collect()
 }
 
-/// TLS settings for the gateways of clusters, from the remote clusters file.
+/// Returns the TLS settings for the gateways of remote clusters, from the remote clusters file.
 pub fn uses_of_members(members: &[MemberSettings]) -> Vec<ClientUse> {
     let told = members
         .iter()

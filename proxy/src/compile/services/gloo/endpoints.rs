@@ -1,5 +1,5 @@
-//! The endpoints of a service that Destinations describe. Several that describe one service say together which there
-//! are; where they are in the same place is what the oldest says.
+//! Endpoints of a service that Destinations describe. The endpoints of all Destinations of one service are joined; the
+//! oldest one decides about an endpoint that several have.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -25,24 +25,24 @@ use traffic::cluster::Locality;
 /// Destinations that describe one service, the oldest first.
 pub(in crate::compile) type Objects = Box<[Arc<Object<Destination>>]>;
 
-/// The host by which its cluster knows a service, and the gateways there.
+/// Host of a service in its own cluster, with the gateways there.
 pub(in crate::compile) type ByGateways = (Arc<str>, Vec<Gateway>);
 
 /// Ports of Destinations that the service has under another name.
 pub(in crate::compile) type Renamed = HashMap<Arc<str>, String>;
 
-/// A service of another cluster.
+/// Service of another cluster.
 pub(in crate::compile) struct Remote {
     pub objects: Objects,
     pub member: Arc<Member>,
     pub keepalive: Option<TcpKeepalive>,
     pub renamed: Renamed,
-    /// None where workloads are reached directly.
+    /// Gateways of the cluster; `None` if workloads are reached directly.
     pub gateways: Option<ByGateways>,
 }
 
 impl Remote {
-    /// Lists the workloads, or the gateways of theirs.
+    /// Lists the workloads, or the gateways of their cluster.
     pub(in crate::compile) fn list(&self, listing: &mut Listing) {
         match &self.gateways {
             None => list(&self.objects, Some(self), listing),
@@ -50,13 +50,13 @@ impl Remote {
         }
     }
 
-    /// What the service calls a port.
+    /// Returns the name of a port in the service.
     fn name_of<'a>(&'a self, port: &'a KubePort) -> &'a str {
         let renamed = self.renamed.get(&port.name);
         renamed.map_or(&port.name, |name| name)
     }
 
-    /// One endpoint for each gateway, which together weigh as much as the workloads behind them.
+    /// Adds one endpoint for each gateway; their total weight is the number of workloads behind them.
     fn list_gateways(&self, host: &Arc<str>, gateways: &[Gateway], listing: &mut Listing) {
         let mut ports: Vec<(Arc<str>, u16)> = Vec::new();
         for port in services(&self.objects).flat_map(|kube| &kube.ports) {
@@ -101,8 +101,8 @@ impl Remote {
     }
 }
 
-/// Adds what Destinations say about endpoints at the same addresses to known endpoints. If the local cluster
-/// has none, the endpoints of Destinations are the only ones.
+/// Adds the facts of Destinations about endpoints at the same addresses to known endpoints. If the local cluster has
+/// none, the endpoints of Destinations are the only ones.
 pub(in crate::compile) fn enrich(
     known: &Workloads,
     objects: &[Arc<Object<Destination>>],
@@ -161,8 +161,8 @@ fn services(objects: &[Arc<Object<Destination>>]) -> impl Iterator<Item = &KubeS
         })
 }
 
-/// Every endpoint with the group that it is in, and the service as the Destination with it says; one that several
-/// Destinations have, at the same ports, once.
+/// Returns every endpoint with its group, and the service as its Destination describes it. An endpoint that several
+/// Destinations have, at the same ports, is returned once.
 fn described(
     objects: &[Arc<Object<Destination>>],
 ) -> impl Iterator<Item = (&KubeService, &EndpointSubset, &KubeEndpoint)> {
@@ -184,7 +184,7 @@ fn described(
         })
 }
 
-/// The region of the service: that of the oldest Destination that says one; else empty.
+/// Returns the region of the service: that of the oldest Destination with one; else empty.
 fn region(objects: &[Arc<Object<Destination>>]) -> &str {
     let mut regions = services(objects).map(|kube| &*kube.region);
     regions

@@ -1,4 +1,4 @@
-//! The gateways by which clusters take TLS of the mesh that they pass on to workloads.
+//! Gateways through which clusters accept mesh mTLS and pass it through to workloads.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,22 +13,23 @@ use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
 use crate::compile::services::slices::host;
 
-/// The label of a Destination that is the gateway of its cluster.
+/// Label of a Destination that is the gateway of its cluster.
 const LABEL: (&str, &str) = ("istio", "ingressgateway");
 
-/// The port of a gateway that passes TLS on.
+/// Name of the gateway port that passes TLS through.
 const PORT: &str = "tls";
 
-/// Where a gateway is.
+/// Address and port of a gateway.
 pub(in crate::compile) type Gateway = (WorkloadHost, u16);
 
-/// The gateways of all clusters.
+/// Gateways of all clusters.
 pub(in crate::compile) struct Gateways<'a> {
     by_member: HashMap<Arc<str>, Vec<&'a Arc<Object<Destination>>>>,
 }
 
 impl<'a> Gateways<'a> {
-    /// Gateways from Destinations with the label `istio: ingressgateway`, outside addresses and a port named `tls`.
+    /// Collects the gateways: Destinations with the label `istio: ingressgateway`, outside addresses and a port named
+    /// `tls`.
     pub(in crate::compile) fn collect(collector: &Collector<'a>) -> Self {
         let mut by_member: HashMap<_, Vec<_>> = HashMap::new();
         for object in collector.view.all::<Destination>().values() {
@@ -50,8 +51,8 @@ impl<'a> Gateways<'a> {
         Self { by_member }
     }
 
-    /// The gateways of a member: from the remote clusters file, else from Destinations, else from a Cluster.
-    /// What says so is noted in `draft`.
+    /// Returns the gateways of a member: from the remote clusters file, else from Destinations, else from a Cluster.
+    /// Records the resource in `draft`.
     pub(in crate::compile) fn of(&self, member: &Member, draft: &mut Draft) -> Vec<Gateway> {
         let said = member.gateway.as_ref();
         if let Some(said) =
@@ -77,7 +78,7 @@ impl<'a> Gateways<'a> {
     }
 }
 
-/// The port at the outside addresses of a gateway: that of the nodes where these are nodes.
+/// Returns the port at the outside addresses of a gateway: the node port if these are addresses of nodes.
 fn port(kube: &KubeService) -> Option<u16> {
     let port = kube.ports.iter().find(|port| &*port.name == PORT)?;
     match kube.service_type {

@@ -1,11 +1,10 @@
-//! Requirements of Destinations for traffic shifts: subsets by their labels, and the shift itself where it is known to
-//! be attached to the destination.
+//! Traffic shifts that Destinations require: subsets by their labels, and the shift itself if it is known to be
+//! attached to the destination.
 //!
-//! A requirement only says that some policy's shift names subsets of the destination; the policy may be attached to
-//! another one. So the shift counts only if no route source has the host (one for every host keeps it from the
-//! listeners that it is bound to; see `Clusters::shifts`), and the policy is among the policies
-//! applied to the destination, which then says for which requests and sources, or every part of the shift is the same
-//! service.
+//! A requirement only says that a policy's shift names subsets of the destination; the policy may be attached to
+//! another destination. So the shift applies only if no route source has the host, and if the policy is among the
+//! policies applied to the destination (which then name its requests and sources) or every part of the shift is the
+//! same service. A route source for every host disables the shift on its listeners; see `Clusters::shifts`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,13 +23,13 @@ use crate::compile::service::Shift;
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
 
-/// The key of a cluster, and namespace and name of a service there.
+/// Key of a cluster, and namespace and name of a service there.
 pub(in crate::compile) type Named<'a> = (Arc<str>, &'a str, &'a str);
 
-/// Hosts that decide whether a shift counts, and where it leads.
+/// Hosts that decide whether a shift applies, and its destinations.
 pub(in crate::compile) struct ShiftTargets<'a> {
     routed: RoutedHosts<'a>,
-    /// The hosts by which this proxy reaches services of other clusters.
+    /// Hosts by which this proxy reaches services of other clusters.
     federated: HashMap<Named<'a>, Arc<str>>,
 }
 
@@ -49,7 +48,7 @@ impl<'a> ShiftTargets<'a> {
     }
 }
 
-/// Attaches the shifts of a Destination that count for its host.
+/// Attaches the shifts of a Destination that apply to its host.
 pub(in crate::compile) fn attach(
     collector: &Collector<'_>,
     known: &ShiftTargets<'_>,
@@ -67,7 +66,7 @@ pub(in crate::compile) fn attach(
     draft.service.shifts.extend(shifts.map(Arc::new));
 }
 
-/// Puts conditional shifts before unconditional ones, and leaves out what is behind one of these.
+/// Moves conditional shifts before unconditional ones, and drops those that follow an unconditional one.
 pub(in crate::compile) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
     let takes_all = |shift: &Arc<Shift>| shift.requests.is_empty();
     shifts.sort_by_key(takes_all);
@@ -76,7 +75,7 @@ pub(in crate::compile) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
     }
 }
 
-/// Whether the proxy is a client that the policy applies to.
+/// Whether the policy applies to the proxy as a client.
 fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
     let identity = collector.identity;
     let own = &collector.members().own.key;
@@ -94,7 +93,8 @@ fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
     target.sources.is_empty() || target.sources.iter().any(selects)
 }
 
-/// A shift with the hosts of its parts; none if one of them has none that the proxy may use, or if it is for others.
+/// Returns a shift with the hosts of its parts; `None` if a part has no host that the proxy may use, or if the shift is
+/// for others.
 fn shift(
     (collector, known): (&Collector<'_>, &ShiftTargets<'_>),
     object: &Arc<Object<Destination>>,
@@ -133,7 +133,8 @@ fn shift(
     })
 }
 
-/// The host of a service of a cluster: of the local one its own, else the one by which this proxy reaches it.
+/// Returns the host of a service of a cluster: for the local cluster its own, else the one by which this proxy reaches
+/// it.
 fn host(
     collector: &Collector<'_>,
     known: &ShiftTargets<'_>,

@@ -4,7 +4,7 @@ use config_loader::{Diagnostics, Name, load_bytes};
 
 use super::*;
 
-/// The locality of an endpoint in `region/zone` of a cluster, with these labels of its pod and its node.
+/// Returns the locality of an endpoint in `region/zone` of a cluster, with these labels of its pod and its node.
 fn located(pod: &str, node: &str, of_slice: &str, cluster: &str) -> String {
     let object = |kind: &str, labels: &str, rest: &str| {
         let labels: String = labels

@@ -1,6 +1,6 @@
-//! What every field of DestinationRule does, one row each.
+//! Effect of every field of DestinationRule, one row each.
 
-/// What shows that a field counts.
+/// Evidence that a field has an effect.
 pub(in crate::compile) enum Shows {
     /// A cluster with this policy, compared with one with the other policy (or none), has this in its settings.
     Settings(&'static str, &'static str, &'static str),

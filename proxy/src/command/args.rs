@@ -21,7 +21,7 @@ pub use workload::WorkloadArgs;
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay};
 use config_loader::catalog::DefaultDomain;
 
-/// Where configuration comes from.
+/// Sources of the configuration.
 #[derive(Clone, Debug, Args)]
 #[command(group(ArgGroup::new("source").args(["paths", "control"]).required(true).multiple(true)))]
 pub struct ConfigArgs {
@@ -35,18 +35,18 @@ pub struct ConfigArgs {
         value_delimiter = ','
     )]
     pub paths: Vec<PathBuf>,
-    /// Where else it comes from.
+    /// Servers that resources come from.
     #[command(flatten)]
     pub control: ControlArgs,
-    /// How strictly it is read.
+    /// Strictness of reading.
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
 
-/// How strictly resources are read.
+/// Strictness of reading resources.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ReadingArgs {
-    /// How to treat unknown fields of a resource
+    /// Treatment of unknown fields of a resource
     #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]
     pub unknown_fields: UnknownFieldsArg,
     /// Meaning of `timeout: 0s` in a rule of a VirtualService
@@ -91,7 +91,7 @@ impl ReadingArgs {
     }
 }
 
-/// Who the proxy is.
+/// Identity of the proxy.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityArgs {
@@ -102,7 +102,7 @@ pub struct IdentityArgs {
     /// `check` any
     #[arg(long, value_name = "KEY", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
     pub cluster: Option<String>,
-    /// Where the proxy runs: region/zone/subzone; default: region and zone of --cluster
+    /// Locality of the proxy: region/zone/subzone; default: region and zone of --cluster
     #[arg(
         long,
         value_name = "LOCALITY",
@@ -163,18 +163,18 @@ pub struct IdentityArgs {
         help_heading = "Compatibility"
     )]
     pub failover_needs_outlier_detection: bool,
-    /// What outlier detection may do.
+    /// Limits of outlier detection.
     #[command(flatten)]
     pub ejection: EjectionArgs,
     /// Services that several clusters serve.
     #[command(flatten)]
     pub members: MembersArgs,
-    /// What only a sidecar has.
+    /// Settings of sidecars.
     #[command(flatten)]
     pub sidecar: SidecarArgs,
 }
 
-/// What outlier detection may do.
+/// Limits of outlier detection.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct EjectionArgs {
     /// Whether one endpoint may always be ejected, whatever maxEjectionPercent is, as long as another is left
@@ -188,7 +188,7 @@ pub struct EjectionArgs {
     pub outlier_first_ejection: FirstEjectionArg,
 }
 
-/// How services are served that several clusters have.
+/// Settings of services that several clusters serve.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Several clusters")]
 pub struct MembersArgs {

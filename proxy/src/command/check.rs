@@ -66,10 +66,10 @@ pub struct CheckArgs {
         env = "STRAIT_CHECK_CONTEXT"
     )]
     pub context: Vec<PathBuf>,
-    /// How strictly it is read.
+    /// Strictness of reading.
     #[command(flatten)]
     pub reading: ReadingArgs,
-    /// Who the proxy is.
+    /// Identity of the proxy.
     #[command(flatten)]
     pub identity: IdentityArgs,
     /// Format of the findings

@@ -39,7 +39,7 @@ pub struct WaitArgs {
     /// The proxy.
     #[command(flatten)]
     pub proxy: ProxyArgs,
-    /// How long to wait for the proxy
+    /// Maximum time to wait for the proxy
     #[arg(
         long,
         value_name = "TIME",
@@ -70,7 +70,7 @@ pub struct DrainArgs {
     pub admin: std::net::SocketAddr,
 }
 
-/// Which proxy is asked.
+/// Proxy to ask.
 #[derive(Debug, Args)]
 pub struct ProxyArgs {
     /// Address of its admin server, or of its health server (`strait run --health`)

@@ -54,7 +54,7 @@ pub struct ImportsArgs {
     /// Accept a cluster without any resources: nothing is imported from it
     #[arg(long, env = "STRAIT_IMPORTS_ALLOW_EMPTY")]
     pub allow_empty: bool,
-    /// How to treat unknown fields of a resource
+    /// Treatment of unknown fields of a resource
     #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]
     pub unknown_fields: UnknownFieldsArg,
 }

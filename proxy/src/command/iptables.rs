@@ -37,12 +37,12 @@ pub use self::capture::InterceptionMode;
 /// Arguments of `strait iptables`.
 #[derive(Debug, Args)]
 pub struct IptablesArgs {
-    /// What to do.
+    /// Subcommand of `strait iptables`.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What to do with the rules.
+/// Subcommands of `strait iptables`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Install the rules that capture a workload's connections, in place of those of an earlier run
@@ -68,10 +68,10 @@ Run it once per network namespace before the workload starts: in an init contain
 NET_RAW. It runs iptables-restore and ip6tables-restore; where there is no iptables, as in the image of Strait, it adds \
 tables of its own to nf_tables (--backend native). All of it is installed or, after an error, nothing.")]
 pub struct InstallArgs {
-    /// What is captured.
+    /// Connections to capture.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// Which tools.
+    /// Tools of the system to use.
     #[command(flatten)]
     pub tools: ToolArgs,
     /// Print the rules, and change nothing
@@ -89,10 +89,10 @@ Examples:
 A workload that is started again stays in the namespace, and its connections stay captured. Rules that somebody removes are \
 installed again when the next client asks. SIGTERM ends it; the rules stay.")]
 pub struct HoldArgs {
-    /// What is captured.
+    /// Connections to capture.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// Which tools.
+    /// Tools of the system to use.
     #[command(flatten)]
     pub tools: ToolArgs,
     /// Address that serves whether the rules are in place: /healthz/ready
@@ -109,15 +109,15 @@ pub struct HoldArgs {
 /// Arguments of `strait iptables show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// What is captured.
+    /// Connections to capture.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// Which tools.
+    /// Tools of the system to use.
     #[command(flatten)]
     pub tools: ToolArgs,
 }
 
-/// Which tools of the system are used, for what.
+/// Tools of the system that change the rules.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ToolArgs {
     /// Implementation of iptables

@@ -12,7 +12,7 @@ use crate::app::{OutboundDrain, WorkloadProcess};
 /// Environment variable in which Istio's injector puts the probes that it has rewritten.
 const ISTIO_APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";
 
-/// What only a sidecar in a pod, or beside a process, has.
+/// Settings of a sidecar in a pod, or beside a process.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sidecar")]
 pub struct PodArgs {

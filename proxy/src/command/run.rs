@@ -45,16 +45,16 @@ version, and all others follow their files; so does the file of --clusters. SIGT
 of its workload for up to --termination-drain meanwhile. A second signal exits at once. \
 SIGHUP reads all files and reopens the access log, SIGUSR1 only reopens the access log.")]
 pub struct RunArgs {
-    /// Where configuration comes from.
+    /// Sources of the configuration.
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Who the proxy is.
+    /// Identity of the proxy.
     #[command(flatten)]
     pub identity: IdentityArgs,
-    /// How it serves.
+    /// Settings of serving.
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// How it lives with its workload.
+    /// Settings of a sidecar in a pod, or beside a process.
     #[command(flatten)]
     pub pod: PodArgs,
     /// Unix socket for upgrades: if a process listens there, this one gets its listening sockets, and it drains once this
@@ -66,12 +66,12 @@ pub struct RunArgs {
         help_heading = "Serving"
     )]
     pub takeover: Option<PathBuf>,
-    /// Which flags of sidecars were given.
+    /// Sidecar flags that were given.
     #[arg(skip)]
     pub given: GivenFlags,
 }
 
-/// How the proxy serves; shared by `run` and `demo`.
+/// Settings of serving; shared by `run` and `demo`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Serving")]
 pub struct ServeArgs {

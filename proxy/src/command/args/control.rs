@@ -76,8 +76,8 @@ pub struct ControlArgs {
         value_parser = duration
     )]
     pub control_wait: Duration,
-    /// How long endpoints of another cluster are used while its API server cannot be reached; default: until health checks,
-    /// outlier detection or the API server take them out
+    /// Maximum time that endpoints of another cluster are used while its API server cannot be reached; default: until
+    /// health checks, outlier detection or the API server remove them
     #[arg(
         long,
         value_name = "DURATION",
@@ -112,7 +112,7 @@ pub struct ControlArgs {
     /// starts from it. Holds Secrets, so only its user may read it
     #[arg(long, value_name = "DIR", env = "STRAIT_STATE", requires = "control")]
     pub state: Option<PathBuf>,
-    /// How xDS servers are connected to.
+    /// Connections to xDS servers.
     #[command(flatten)]
     pub xds: XdsArgs,
 }
@@ -126,7 +126,7 @@ pub enum OnOff {
     Off,
 }
 
-/// How xDS servers are connected to.
+/// Settings of connections to xDS servers.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Control")]
 pub struct XdsArgs {

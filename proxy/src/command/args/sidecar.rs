@@ -8,11 +8,11 @@ use super::address::socket_address;
 use crate::command::iptables::InterceptionMode;
 use crate::identity::{Mode, SidecarSockets, UnknownDestinations};
 
-/// What only a sidecar has.
+/// Settings of sidecars.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sidecar")]
 pub struct SidecarArgs {
-    /// Where redirected connections of the workload arrive; off: only listeners that a Sidecar names
+    /// Address that receives redirected connections of the workload; off: only listeners that a Sidecar names
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -21,7 +21,7 @@ pub struct SidecarArgs {
         value_parser = listener
     )]
     pub outbound_listener: SidecarListener,
-    /// Where redirected connections to the workload arrive; off: only listeners that a Sidecar names
+    /// Address that receives redirected connections to the workload; off: only listeners that a Sidecar names
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -30,8 +30,8 @@ pub struct SidecarArgs {
         value_parser = listener
     )]
     pub inbound_listener: SidecarListener,
-    /// Where the workload's clients with `http_proxy` send their requests, which then need no capture: absolute-form
-    /// requests and CONNECT, by the routes of the mesh; 127.0.0.1:15007 is the usual address; off: nowhere
+    /// Address of the HTTP proxy for clients of the workload that set `http_proxy` and need no capture: absolute-form
+    /// requests and CONNECT follow the routes of the mesh; usually 127.0.0.1:15007; off: no HTTP proxy
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -40,10 +40,10 @@ pub struct SidecarArgs {
         value_parser = listener
     )]
     pub http_proxy_listener: SidecarListener,
-    /// Where redirected connections say which address the client dialed
+    /// Source of the address that the client dialed, for redirected connections
     #[arg(long, value_enum, default_value_t = OriginalDestinationArg::Socket, env = "STRAIT_ORIGINAL_DESTINATION")]
     pub original_destination: OriginalDestinationArg,
-    /// How connections to the workload are captured, as for `strait iptables install`
+    /// Mode in which connections to the workload are captured, as for `strait iptables install`
     #[arg(
         long,
         value_enum,
@@ -53,7 +53,7 @@ pub struct SidecarArgs {
         env = "STRAIT_INTERCEPTION_MODE"
     )]
     pub interception_mode: InterceptionMode,
-    /// What becomes of traffic for hosts and addresses that no resource names, where the Sidecar does not say
+    /// Treatment of traffic for hosts and addresses that no resource names, unless the Sidecar sets it
     #[arg(long, value_enum, default_value_t = OutboundTrafficPolicyArg::AllowAny, env = "STRAIT_OUTBOUND_TRAFFIC_POLICY")]
     pub outbound_traffic_policy: OutboundTrafficPolicyArg,
 }

@@ -31,7 +31,7 @@ Examples:
   strait control --status-for kubernetes://east
   strait control --imports-between kubernetes://east=eu/a/prod/east,kubernetes://west=eu/b/prod/west --clusters clusters.yaml")]
 pub struct ControlArgs {
-    /// What else to do.
+    /// Subcommand; the server runs without one.
     #[command(subcommand)]
     pub command: Option<ControlCommand>,
     /// The server.
@@ -39,7 +39,7 @@ pub struct ControlArgs {
     pub server: ServerArgs,
 }
 
-/// How the server is run.
+/// Settings of the server.
 #[derive(Debug, Args)]
 pub struct ServerArgs {
     /// Data directory: the store, certificates, tokens, the audit log. Made if it does not exist
@@ -139,7 +139,7 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_LEASE_NAMESPACE"
     )]
     pub lease_namespace: String,
-    /// What is logged: a level, or directives
+    /// Log filter: a level, or directives
     #[arg(
         long,
         value_name = "FILTER",
@@ -184,7 +184,7 @@ pub struct EtcdArgs {
         env = "STRAIT_CONTROL_ETCD_KEY"
     )]
     pub etcd_key: Option<PathBuf>,
-    /// What all keys in etcd begin with
+    /// Prefix of all keys in etcd
     #[arg(
         long,
         value_name = "PREFIX",
@@ -258,12 +258,12 @@ pub enum ControlCommand {
 /// Arguments of `strait control token`.
 #[derive(Debug, Args)]
 pub struct TokenArgs {
-    /// What to do with tokens.
+    /// Subcommand of `strait control token`.
     #[command(subcommand)]
     pub command: TokenCommand,
 }
 
-/// What can be done with tokens.
+/// Subcommands of `strait control token`.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
     /// Create a token and print it; it is stored nowhere
@@ -271,10 +271,10 @@ pub enum TokenCommand {
         /// Name of its user: lowercase letters, digits, `-` and `.`
         #[arg(value_parser = tokens::parse_name)]
         name: String,
-        /// What it allows: admin, reader, proxy, proxy:NAMESPACE,... or writer:NAMESPACE,...
+        /// Role of the token: admin, reader, proxy, proxy:NAMESPACE,... or writer:NAMESPACE,...
         #[arg(long, value_name = "ROLE", env = "STRAIT_TOKEN_ROLE")]
         role: Role,
-        /// After which time it expires, at most 87600h; never by default
+        /// Lifetime of the token, at most 87600h; default: it never expires
         #[arg(long, value_name = "TIME", env = "STRAIT_TOKEN_EXPIRES", value_parser = lifetime)]
         expires: Option<Duration>,
         /// The data directory.
@@ -297,7 +297,7 @@ pub enum TokenCommand {
     },
 }
 
-/// Where the tokens are.
+/// Data directory with the tokens.
 #[derive(Debug, Args)]
 pub struct DataArgs {
     /// Data directory of the server

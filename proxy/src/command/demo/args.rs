@@ -29,7 +29,7 @@ With --dir it serves another directory, with an echo service on every loopback e
 WorkloadEntries, EndpointSlices and ServiceImports:
   strait demo --dir examples/bookinfo")]
 pub struct DemoArgs {
-    /// How it serves.
+    /// Settings of serving.
     #[command(flatten)]
     pub serve: ServeArgs,
     /// Directory with a configuration to serve, instead of the three clusters

@@ -40,14 +40,14 @@ pub struct ExplainArgs {
         value_delimiter = ','
     )]
     pub paths: Vec<PathBuf>,
-    /// How strictly it is read.
+    /// Strictness of reading.
     #[command(flatten)]
     pub reading: ReadingArgs,
     /// Ask the admin server of a running proxy instead of files, for its current state. It knows its configuration and
     /// identity
     #[arg(long, value_name = "HOST:PORT", env = "STRAIT_EXPLAIN_ADMIN")]
     pub admin: Option<String>,
-    /// Who the proxy is.
+    /// Identity of the proxy.
     #[command(flatten)]
     pub identity: IdentityArgs,
     /// Listener of the request; default: the one with the URL's port, else one that serves the host

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 /// Ports of Strait and Istio: admin, health and metrics.
 const PROXY_PORTS: [u16; 4] = [15_000, 15_020, 15_021, 15_090];
 
-/// What is captured. The names of `istio-iptables` work as well.
+/// Connections to capture. The names of `istio-iptables` work as well.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Capture")]
 pub struct CaptureArgs {
@@ -38,7 +38,8 @@ pub struct CaptureArgs {
         value_delimiter = ',', value_parser = group
     )]
     pub proxy_gids: Vec<u32>,
-    /// How inbound connections are captured; TPROXY keeps the client's address and needs CAP_NET_ADMIN in the proxy
+    /// Mode in which inbound connections are captured; TPROXY keeps the client's address and needs CAP_NET_ADMIN in the
+    /// proxy
     #[arg(
         short = 'm', long, aliases = ["inbound-interception-mode", "istio-inbound-interception-mode"],
         value_name = "MODE", default_value = "REDIRECT", env = "STRAIT_INTERCEPTION_MODE",

@@ -33,7 +33,7 @@ pub use quote::{NamedText, fill_source_lines, fill_source_lines_and};
 /// Options of [`load_files`].
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// How strictly files are read.
+    /// Strictness of reading.
     pub read: ReadOptions,
     /// Fleet that diagnostics are for.
     pub fleet: Fleet,

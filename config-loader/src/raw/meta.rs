@@ -9,36 +9,36 @@ use super::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
-    /// `name`
+    /// Name of the object.
     pub name: Field<String>,
-    /// `namespace`
+    /// Namespace of the object. Default: `default`.
     pub namespace: Field<String>,
-    /// `labels`
+    /// Labels of the object.
     pub labels: Field<Map<String>>,
-    /// `annotations`
+    /// Annotations of the object.
     pub annotations: Field<Map<String>>,
-    /// `creationTimestamp`
+    /// Creation time, RFC 3339. Among conflicting objects, the oldest takes precedence.
     pub creation_timestamp: Field<String>,
-    /// `generateName`
+    /// Prefix of a generated name.
     pub generate_name: Field<IgnoredAny>,
-    /// `uid`
+    /// UID of the object.
     pub uid: Field<IgnoredAny>,
-    /// `resourceVersion`
+    /// Version of the object in the API server.
     pub resource_version: Field<IgnoredAny>,
-    /// `generation`: a number or its text
+    /// Number of changes of the spec, as a number or its text.
     pub generation: Field<serde_json::Value>,
-    /// `selfLink`
+    /// Path of the object in the API server.
     pub self_link: Field<IgnoredAny>,
-    /// `ownerReferences`
+    /// Objects that own this one.
     pub owner_references: Field<IgnoredAny>,
-    /// `finalizers`
+    /// Finalizers, which delay the deletion.
     pub finalizers: Field<IgnoredAny>,
-    /// `managedFields`
+    /// Owners of the fields.
     pub managed_fields: Field<IgnoredAny>,
-    /// `deletionTimestamp`
+    /// Time of the deletion.
     pub deletion_timestamp: Field<IgnoredAny>,
-    /// `deletionGracePeriodSeconds`
+    /// Grace period of the deletion, in seconds.
     pub deletion_grace_period_seconds: Field<IgnoredAny>,
-    /// `clusterName`
+    /// Name of the cluster; removed from Kubernetes.
     pub cluster_name: Field<IgnoredAny>,
 }

@@ -9,96 +9,96 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointSlice {
-    /// `addressType`
+    /// Address type: `IPv4`, `IPv6` or `FQDN`; required.
     pub address_type: Field<String>,
-    /// `endpoints`
+    /// Endpoints of the slice.
     pub endpoints: Field<Vec<Field<SliceEndpoint>>>,
-    /// `ports`
+    /// Ports of every endpoint. Default: the ports of the service.
     pub ports: Field<Vec<Field<SlicePort>>>,
 }
 
-/// An entry of `endpoints` as written.
+/// Endpoint: an entry of `endpoints`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SliceEndpoint {
-    /// `addresses`
+    /// Addresses of the endpoint, all of the slice's type.
     pub addresses: Field<Vec<Field<String>>>,
-    /// `conditions`
+    /// Conditions of the endpoint.
     pub conditions: Field<EndpointConditions>,
-    /// `hostname`
+    /// Hostname of the pod below its headless service.
     pub hostname: Field<String>,
-    /// `nodeName`
+    /// Node that the endpoint runs on.
     pub node_name: Field<String>,
-    /// `zone`
+    /// Zone that the endpoint runs in.
     pub zone: Field<String>,
-    /// `targetRef`
+    /// Object behind the endpoint, such as a Pod.
     pub target_ref: Field<ObjectReference>,
-    /// `deprecatedTopology`
+    /// Topology labels of the first API version.
     pub deprecated_topology: Field<Map<String>>,
-    /// `hints`
+    /// Hints for topology-aware routing.
     pub hints: Field<EndpointHints>,
 }
 
-/// `conditions` as written.
+/// Conditions of an endpoint (`conditions`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointConditions {
-    /// `ready`
+    /// Whether the endpoint is ready for traffic. Default: true.
     pub ready: Field<bool>,
-    /// `serving`
+    /// Whether the endpoint is ready, regardless of termination. Default: `ready`.
     pub serving: Field<bool>,
-    /// `terminating`
+    /// Whether the endpoint is terminating. Default: false.
     pub terminating: Field<bool>,
 }
 
-/// `targetRef` as written.
+/// Object behind an endpoint (`targetRef`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectReference {
-    /// `kind`
+    /// Kind of the object.
     pub kind: Field<String>,
-    /// `namespace`
+    /// Namespace of the object.
     pub namespace: Field<String>,
-    /// `name`
+    /// Name of the object.
     pub name: Field<String>,
-    /// `apiVersion`
+    /// API version of the object.
     pub api_version: Field<IgnoredAny>,
-    /// `fieldPath`
+    /// Part of the object.
     pub field_path: Field<IgnoredAny>,
-    /// `resourceVersion`
+    /// Resource version of the object.
     pub resource_version: Field<IgnoredAny>,
-    /// `uid`
+    /// UID of the object.
     pub uid: Field<IgnoredAny>,
 }
 
-/// `hints` as written.
+/// Hints for topology-aware routing (`hints`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointHints {
-    /// `forZones`
+    /// Zones whose clients use the endpoint.
     pub for_zones: Field<Vec<Field<Hint>>>,
-    /// `forNodes`
+    /// Nodes whose clients use the endpoint.
     pub for_nodes: Field<Vec<Field<Hint>>>,
 }
 
-/// An entry of a hint as written.
+/// Zone or node of a hint.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hint {
-    /// `name`
+    /// Name of the zone or node.
     pub name: Field<String>,
 }
 
-/// An entry of `ports` as written.
+/// Port of the endpoints: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SlicePort {
-    /// `name`
+    /// Name of the service's port. Default: empty.
     pub name: Field<String>,
-    /// `protocol`
+    /// Transport protocol. Default: `TCP`.
     pub protocol: Field<String>,
-    /// `port`
+    /// Port number of the endpoints. Default: the number of the service's port.
     pub port: Field<i64>,
-    /// `appProtocol`
+    /// Application protocol.
     pub app_protocol: Field<String>,
 }

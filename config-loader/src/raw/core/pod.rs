@@ -8,54 +8,54 @@ use crate::raw::Field;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pod {
-    /// `spec`
+    /// Service account and node of the pod.
     pub spec: Field<PodSpec>,
-    /// `status`
+    /// Phase, addresses and conditions of the pod.
     pub status: Field<PodStatus>,
 }
 
-/// `spec` of a Pod as written.
+/// Service account and node of a pod (`spec`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
-    /// `serviceAccountName`
+    /// Service account of the pod.
     pub service_account_name: Field<String>,
-    /// `nodeName`
+    /// Node that the pod runs on.
     pub node_name: Field<String>,
 }
 
-/// `status` of a Pod as written.
+/// Phase, addresses and conditions of a pod (`status`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
-    /// `phase`
+    /// Phase of the pod, such as `Running`.
     pub phase: Field<String>,
-    /// `podIP`
+    /// First IP address of the pod.
     #[serde(rename = "podIP")]
     pub pod_ip: Field<String>,
-    /// `podIPs`
+    /// IP addresses of the pod.
     #[serde(rename = "podIPs")]
     pub pod_ips: Field<Vec<Field<PodIp>>>,
-    /// `conditions`
+    /// Conditions of the pod, such as `Ready`.
     pub conditions: Field<Vec<Field<PodCondition>>>,
 }
 
-/// An entry of `podIPs` as written.
+/// IP address of a pod: an entry of `podIPs`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodIp {
-    /// `ip`
+    /// IP address.
     pub ip: Field<String>,
 }
 
-/// An entry of `conditions` as written.
+/// Condition of a pod: an entry of `conditions`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodCondition {
-    /// `type`
+    /// Type of the condition.
     #[serde(rename = "type")]
     pub condition: Field<String>,
-    /// `status`
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: Field<String>,
 }
 

@@ -10,14 +10,14 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Secret {
-    /// `type`
+    /// Type of the secret, such as `kubernetes.io/tls`.
     #[serde(rename = "type")]
     pub secret_type: Field<String>,
-    /// `data`
+    /// Values by key, base64.
     pub data: Field<Map<SecretText>>,
-    /// `stringData`
+    /// Values by key, as text. They override `data`.
     pub string_data: Field<Map<SecretText>>,
-    /// `immutable`
+    /// Whether the API server rejects changes of the values.
     pub immutable: Field<bool>,
 }
 

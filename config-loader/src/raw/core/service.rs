@@ -10,9 +10,9 @@ use crate::raw::{Field, IntOrString, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Service {
-    /// `spec`
+    /// Ports, addresses and selector of the service.
     pub spec: Field<ServiceSpec>,
-    /// `status`
+    /// Load balancer addresses and conditions.
     pub status: Field<ServiceStatus>,
 }
 
@@ -20,50 +20,50 @@ pub struct Service {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSpec {
-    /// `ports`
+    /// Ports of the service.
     pub ports: Field<Vec<Field<ServicePort>>>,
-    /// `selector`
+    /// Labels of the service's pods.
     pub selector: Field<Map<String>>,
-    /// `clusterIP`
+    /// First virtual IP address; `None` for a headless service.
     #[serde(rename = "clusterIP")]
     pub cluster_ip: Field<String>,
-    /// `clusterIPs`
+    /// Virtual IP addresses, at most one of each family.
     #[serde(rename = "clusterIPs")]
     pub cluster_ips: Field<Vec<Field<String>>>,
-    /// `type`
+    /// Type: `ClusterIP` (default), `NodePort`, `LoadBalancer` or `ExternalName`.
     #[serde(rename = "type")]
     pub service_type: Field<String>,
-    /// `externalIPs`
+    /// Further IP addresses at which nodes accept traffic for the service.
     #[serde(rename = "externalIPs")]
     pub external_ips: Field<Vec<Field<String>>>,
-    /// `sessionAffinity`
+    /// Session affinity: `None` (default) or `ClientIP`.
     pub session_affinity: Field<String>,
-    /// `sessionAffinityConfig`
+    /// Settings of session affinity.
     pub session_affinity_config: Field<SessionAffinityConfig>,
-    /// `externalName`
+    /// DNS name that the service is an alias of; for the type `ExternalName`.
     pub external_name: Field<String>,
-    /// `externalTrafficPolicy`
+    /// Endpoints for traffic from outside of the cluster: `Cluster` (default) or `Local`.
     pub external_traffic_policy: Field<String>,
-    /// `internalTrafficPolicy`
+    /// Endpoints for traffic from inside of the cluster: `Cluster` (default) or `Local`.
     pub internal_traffic_policy: Field<String>,
-    /// `publishNotReadyAddresses`
+    /// Whether endpoints that are not ready are published. Default: false.
     pub publish_not_ready_addresses: Field<bool>,
-    /// `trafficDistribution`
+    /// Preference between endpoints, such as `PreferSameZone`.
     pub traffic_distribution: Field<String>,
-    /// `ipFamilies`
+    /// IP families of the service.
     pub ip_families: Field<Vec<Field<String>>>,
-    /// `ipFamilyPolicy`
+    /// IP family policy: `SingleStack`, `PreferDualStack` or `RequireDualStack`.
     pub ip_family_policy: Field<String>,
-    /// `allocateLoadBalancerNodePorts`
+    /// Whether a load balancer gets node ports. Default: true.
     pub allocate_load_balancer_node_ports: Field<IgnoredAny>,
-    /// `healthCheckNodePort`
+    /// Node port of the load balancer's health check.
     pub health_check_node_port: Field<IgnoredAny>,
-    /// `loadBalancerClass`
+    /// Implementation of the load balancer.
     pub load_balancer_class: Field<IgnoredAny>,
-    /// `loadBalancerIP`
+    /// Requested address of the load balancer.
     #[serde(rename = "loadBalancerIP")]
     pub load_balancer_ip: Field<IgnoredAny>,
-    /// `loadBalancerSourceRanges`
+    /// Subnets of the clients that the load balancer admits.
     pub load_balancer_source_ranges: Field<IgnoredAny>,
     /// `topologyKeys`: removed in Kubernetes 1.22
     pub topology_keys: Field<IgnoredAny>,
@@ -71,30 +71,30 @@ pub struct ServiceSpec {
     pub ip_family: Field<IgnoredAny>,
 }
 
-/// An entry of `ports` as written.
+/// Port of the service: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
-    /// `name`
+    /// Name of the port; may be empty for a single port.
     pub name: Field<String>,
-    /// `protocol`
+    /// Transport protocol: `TCP` (default), `UDP` or `SCTP`.
     pub protocol: Field<String>,
-    /// `appProtocol`
+    /// Application protocol. Default: by the prefix of the port's name.
     pub app_protocol: Field<String>,
-    /// `port`
+    /// Port number that clients use; required.
     pub port: Field<i64>,
-    /// `targetPort`
+    /// Port of the endpoints, by number or name. Default: `port`.
     pub target_port: Field<IntOrString>,
-    /// `nodePort`
+    /// Port number on every node.
     pub node_port: Field<i64>,
 }
 
-/// `status`.
+/// Load balancer addresses and conditions (`status`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceStatus {
-    /// `loadBalancer`
+    /// Load balancer addresses.
     pub load_balancer: Field<LoadBalancerStatus>,
-    /// `conditions`
+    /// Conditions that controllers report.
     pub conditions: Field<Vec<Field<Condition>>>,
 }

@@ -4,72 +4,72 @@ use serde::Deserialize;
 
 use crate::raw::Field;
 
-/// An entry of `conditions` as written.
+/// Condition that a controller reports: an entry of `conditions`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// `type`
+    /// Type of the condition.
     #[serde(rename = "type")]
     pub condition_type: Field<String>,
-    /// `status`
+    /// Status of the condition: `True`, `False` or `Unknown`.
     pub status: Field<String>,
-    /// `observedGeneration`
+    /// Generation of the object that the condition describes.
     pub observed_generation: Field<i64>,
-    /// `lastTransitionTime`
+    /// Time of the last change of the status.
     pub last_transition_time: Field<String>,
-    /// `reason`
+    /// Reason for the last change, in one word.
     pub reason: Field<String>,
-    /// `message`
+    /// Explanation for people.
     pub message: Field<String>,
 }
 
-/// `loadBalancer` as written.
+/// Load balancer addresses (`loadBalancer`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadBalancerStatus {
-    /// `ingress`
+    /// Addresses of the load balancer.
     pub ingress: Field<Vec<Field<LoadBalancerIngress>>>,
 }
 
-/// An entry of `ingress` as written.
+/// Address of a load balancer: an entry of `ingress`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadBalancerIngress {
-    /// `ip`
+    /// IP address.
     pub ip: Field<String>,
-    /// `hostname`
+    /// DNS name.
     pub hostname: Field<String>,
-    /// `ipMode`
+    /// Delivery of traffic to `ip`: `VIP` or `Proxy`.
     pub ip_mode: Field<String>,
-    /// `ports`
+    /// State of the load balancer's ports.
     pub ports: Field<Vec<Field<PortStatus>>>,
 }
 
-/// State of a port as written.
+/// State of a load balancer's port.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PortStatus {
-    /// `port`
+    /// Port number.
     pub port: Field<i64>,
-    /// `protocol`
+    /// Transport protocol.
     pub protocol: Field<String>,
-    /// `error`
+    /// Reason that the port has a problem.
     pub error: Field<String>,
 }
 
-/// `sessionAffinityConfig` as written.
+/// Settings of session affinity (`sessionAffinityConfig`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionAffinityConfig {
-    /// `clientIP`
+    /// Settings of session affinity by client address.
     #[serde(rename = "clientIP")]
     pub client_ip: Field<ClientIpConfig>,
 }
 
-/// `clientIP` as written.
+/// Settings of session affinity by client address (`clientIP`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClientIpConfig {
-    /// `timeoutSeconds`
+    /// Lifetime of an affinity entry in seconds, 1 to 86400. Default: 10800.
     pub timeout_seconds: Field<i64>,
 }

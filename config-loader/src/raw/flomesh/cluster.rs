@@ -9,30 +9,30 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cluster {
-    /// `spec`
+    /// Location and gateway of the cluster.
     pub spec: Field<ClusterSpec>,
     /// `status`: accepted and ignored
     pub status: Field<Map<IgnoredAny>>,
 }
 
-/// `spec`.
+/// Location and gateway of a cluster (`spec`). Its key is `region/zone/group/NAME`, with the name of the object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSpec {
-    /// `region`
+    /// Region, the first part of the key. Default: `default`.
     pub region: Field<String>,
-    /// `zone`
+    /// Zone, the second part of the key. Default: `default`.
     pub zone: Field<String>,
-    /// `group`
+    /// Group, the third part of the key. Default: `default`.
     pub group: Field<String>,
-    /// `gatewayHost`
+    /// Address of the cluster's gateway.
     pub gateway_host: Field<String>,
-    /// `gatewayPort`
+    /// Port of the cluster's gateway. Default: 80.
     pub gateway_port: Field<i64>,
     /// `kubeconfig`: accepted and dropped
     pub kubeconfig: Field<IgnoredAny>,
-    /// `fsmMeshConfigName`
+    /// Name of the mesh's configuration; ignored.
     pub fsm_mesh_config_name: Field<String>,
-    /// `fsmNamespace`
+    /// Namespace of the mesh's control plane; ignored.
     pub fsm_namespace: Field<String>,
 }

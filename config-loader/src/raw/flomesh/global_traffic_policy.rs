@@ -9,28 +9,28 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GlobalTrafficPolicy {
-    /// `spec`
+    /// Load distribution between clusters.
     pub spec: Field<GlobalTrafficPolicySpec>,
     /// `status`: accepted and ignored
     pub status: Field<Map<IgnoredAny>>,
 }
 
-/// `spec`.
+/// Load distribution of a service between clusters (`spec`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GlobalTrafficPolicySpec {
-    /// `lbType`
+    /// Mode: `Locality` (default, local cluster only), `FailOver` or `ActiveActive`.
     pub lb_type: Field<String>,
-    /// `targets`
+    /// Clusters that take part, each once.
     pub targets: Field<Vec<Field<TrafficTarget>>>,
 }
 
-/// An entry of `targets` as written.
+/// Cluster that takes part: an entry of `targets`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrafficTarget {
-    /// `clusterKey`
+    /// Key of the cluster, `region/zone/group/name`; required.
     pub cluster_key: Field<String>,
-    /// `weight`
+    /// Weight relative to the sum of all weights; 0 drains the cluster. Default: 100.
     pub weight: Field<i64>,
 }

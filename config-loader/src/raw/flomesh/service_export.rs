@@ -9,56 +9,56 @@ use crate::raw::core::Condition;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceExport {
-    /// `spec`
+    /// Routes of the cluster's gateway to the service.
     pub spec: Field<ServiceExportSpec>,
-    /// `status`
+    /// Conditions that controllers report.
     pub status: Field<ServiceExportStatus>,
 }
 
-/// `spec`.
+/// Routes of the cluster's gateway to the service (`spec`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceExportSpec {
-    /// `pathRewrite`
+    /// Path rewrite of all rules.
     pub path_rewrite: Field<PathRewrite>,
-    /// `sessionSticky`
+    /// Whether session affinity is on. Default: false.
     pub session_sticky: Field<bool>,
-    /// `loadBalancer`
+    /// Load balancing algorithm for the endpoints. Default: `RoundRobinLoadBalancer`.
     pub load_balancer: Field<String>,
-    /// `rules`
+    /// Routes to the service; at least one.
     pub rules: Field<Vec<Field<ServiceExportRule>>>,
-    /// `targetClusters`
+    /// Keys of the clusters that may import the service. Default: all.
     pub target_clusters: Field<Vec<Field<String>>>,
-    /// `serviceAccountName`
+    /// Service account of the workloads; `*` for any.
     pub service_account_name: Field<String>,
 }
 
-/// `pathRewrite` as written.
+/// Path rewrite: replaces the first match of a regular expression (`pathRewrite`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PathRewrite {
-    /// `from`
+    /// Regular expression to replace, not anchored.
     pub from: Field<String>,
-    /// `to`
+    /// Replacement, with groups as `$1`.
     pub to: Field<String>,
 }
 
-/// An entry of `rules` as written.
+/// Route to an exported service: an entry of `rules`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceExportRule {
-    /// `portNumber`
+    /// Port of the service; required.
     pub port_number: Field<i64>,
-    /// `path`
+    /// Path to match, with a leading slash; required.
     pub path: Field<String>,
-    /// `pathType`
+    /// Match type of the path: `Exact` or `Prefix`; required.
     pub path_type: Field<String>,
 }
 
-/// `status`.
+/// Conditions that controllers report (`status`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceExportStatus {
-    /// `conditions`
+    /// Conditions of the export.
     pub conditions: Field<Vec<Field<Condition>>>,
 }

@@ -9,85 +9,85 @@ use crate::raw::core::SessionAffinityConfig;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImport {
-    /// `spec`
+    /// Ports of the service with their endpoints in other clusters.
     pub spec: Field<ServiceImportSpec>,
-    /// `status`
+    /// Clusters that export the service, for information.
     pub status: Field<ServiceImportStatus>,
 }
 
-/// `spec`.
+/// Ports of the service with their endpoints in other clusters (`spec`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImportSpec {
-    /// `ports`
+    /// Ports of the service.
     pub ports: Field<Vec<Field<ServicePort>>>,
-    /// `ips`
+    /// Virtual IP addresses of the service: at most one, or one of each family in the MCS API.
     pub ips: Field<Vec<Field<String>>>,
-    /// `type`
+    /// Type: `ClusterSetIP` (default), or `Headless` without a virtual IP address.
     #[serde(rename = "type")]
     pub import_type: Field<String>,
-    /// `sessionAffinity`
+    /// Session affinity: `None` (default) or `ClientIP`.
     pub session_affinity: Field<String>,
-    /// `sessionAffinityConfig`
+    /// Settings of session affinity.
     pub session_affinity_config: Field<SessionAffinityConfig>,
-    /// `serviceAccountName`
+    /// Service account of the workloads; `*` for any.
     pub service_account_name: Field<String>,
 }
 
-/// An entry of `ports` as written.
+/// Port of an imported service: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
-    /// `name`
+    /// Name of the port; may be empty for a single port.
     pub name: Field<String>,
-    /// `protocol`
+    /// Transport protocol. Default: `TCP`.
     pub protocol: Field<String>,
-    /// `appProtocol`
+    /// Application protocol. Default: by the prefix of the port's name.
     pub app_protocol: Field<String>,
-    /// `port`
+    /// Port number that clients use; required.
     pub port: Field<i64>,
-    /// `endpoints`
+    /// Endpoints of the port in other clusters.
     pub endpoints: Field<Vec<Field<Endpoint>>>,
 }
 
-/// An entry of `endpoints` as written.
+/// Endpoint of an imported service, a gateway or a workload: an entry of `endpoints`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
-    /// `clusterKey`
+    /// Key of the endpoint's cluster, `region/zone/group/name`; required.
     pub cluster_key: Field<String>,
-    /// `target`
+    /// Address, port and path prefix of the endpoint.
     pub target: Field<Target>,
 }
 
-/// `target` as written.
+/// Address, port and path prefix of an endpoint (`target`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Target {
-    /// `host`
+    /// Name for SNI and certificate verification; the address to connect to if `ip` is empty.
     pub host: Field<String>,
-    /// `ip`
+    /// IP address to connect to. Default: `host`.
     pub ip: Field<String>,
-    /// `port`
+    /// Port to connect to; required.
     pub port: Field<i64>,
-    /// `path`
+    /// Prefix that is added to the request's path. Default: empty.
     pub path: Field<String>,
 }
 
-/// `status`.
+/// Clusters that export the service (`status`), for information.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImportStatus {
-    /// `clusters`
+    /// Clusters that export the service.
     pub clusters: Field<Vec<Field<ClusterStatus>>>,
 }
 
-/// An entry of `clusters` as written.
+/// Cluster that exports the service: an entry of `clusters`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterStatus {
-    /// `cluster`
+    /// Name of the cluster.
     pub cluster: Field<String>,
-    /// `addresses`
+    /// IP addresses in the local cluster, or URLs of another cluster.
     pub addresses: Field<Vec<Field<String>>>,
 }

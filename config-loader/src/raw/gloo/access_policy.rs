@@ -5,76 +5,76 @@ use serde::Deserialize;
 use super::ClusterObjectRef;
 use crate::raw::{Field, Map};
 
-/// `spec` of an applied access policy as written.
+/// Permissions of an access policy (`spec`). An empty list permits all.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AccessPolicySpec {
-    /// `sourceSelector`
+    /// Workloads that may send requests.
     pub source_selector: Field<Vec<Field<IdentitySelector>>>,
-    /// `destinationSelector`
+    /// Destinations that the policy protects.
     pub destination_selector: Field<Vec<Field<DestinationSelector>>>,
-    /// `allowedPaths`
+    /// Permitted paths: exact, or with a `*` at the start or end.
     pub allowed_paths: Field<Vec<Field<String>>>,
-    /// `allowedMethods`
+    /// Permitted HTTP methods.
     pub allowed_methods: Field<Vec<Field<String>>>,
-    /// `allowedPorts`
+    /// Permitted ports.
     pub allowed_ports: Field<Vec<Field<i64>>>,
 }
 
-/// An entry of `sourceSelector` as written.
+/// Selector of workloads by identity: an entry of `sourceSelector`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IdentitySelector {
-    /// `kubeIdentityMatcher`
+    /// Namespaces and clusters of the workloads.
     pub kube_identity_matcher: Field<KubeIdentityMatcher>,
-    /// `kubeServiceAccountRefs`
+    /// Service accounts of the workloads.
     pub kube_service_account_refs: Field<KubeServiceAccountRefs>,
 }
 
-/// `kubeIdentityMatcher` as written.
+/// Namespaces and clusters of workloads (`kubeIdentityMatcher`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeIdentityMatcher {
-    /// `namespaces`
+    /// Namespaces of the workloads.
     pub namespaces: Field<Vec<Field<String>>>,
-    /// `clusters`
+    /// Clusters of the workloads.
     pub clusters: Field<Vec<Field<String>>>,
 }
 
-/// `kubeServiceAccountRefs` as written.
+/// Service accounts of workloads (`kubeServiceAccountRefs`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeServiceAccountRefs {
-    /// `serviceAccounts`
+    /// Service accounts; an empty part matches any value.
     pub service_accounts: Field<Vec<Field<ClusterObjectRef>>>,
 }
 
-/// An entry of `destinationSelector` as written.
+/// Selector of destinations: an entry of `destinationSelector`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DestinationSelector {
-    /// `kubeServiceMatcher`
+    /// Labels, namespaces and clusters of the destinations.
     pub kube_service_matcher: Field<KubeServiceMatcher>,
-    /// `kubeServiceRefs`
+    /// Destinations by name.
     pub kube_service_refs: Field<KubeServiceRefs>,
 }
 
-/// `kubeServiceMatcher` as written.
+/// Labels, namespaces and clusters of destinations (`kubeServiceMatcher`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeServiceMatcher {
-    /// `labels`
+    /// Labels that a destination must have.
     pub labels: Field<Map<String>>,
-    /// `namespaces`
+    /// Namespaces of the destinations.
     pub namespaces: Field<Vec<Field<String>>>,
-    /// `clusters`
+    /// Clusters of the destinations.
     pub clusters: Field<Vec<Field<String>>>,
 }
 
-/// `kubeServiceRefs` as written.
+/// Destinations by name (`kubeServiceRefs`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeServiceRefs {
-    /// `services`
+    /// Services; an empty part matches any value.
     pub services: Field<Vec<Field<ClusterObjectRef>>>,
 }

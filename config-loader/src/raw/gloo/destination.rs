@@ -9,20 +9,20 @@ use crate::raw::Field;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Destination {
-    /// `spec`
+    /// Service behind the destination.
     pub spec: Field<DestinationSpec>,
-    /// `status`
+    /// Policies and federation that the management plane reports.
     pub status: Field<DestinationStatus>,
 }
 
-/// `spec`.
+/// Service behind the destination (`spec`): one of `kubeService` and `externalService`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DestinationSpec {
-    /// `kubeService`
+    /// Service of a Kubernetes cluster.
     pub kube_service: Field<KubeService>,
-    /// `externalService`
+    /// Service outside of the mesh.
     pub external_service: Field<ExternalService>,
-    /// `mesh`
+    /// Mesh of the destination.
     pub mesh: Field<ObjectRef>,
 }

@@ -4,40 +4,40 @@ use serde::Deserialize;
 
 use crate::raw::{Field, Map};
 
-/// `externalService` as written.
+/// Service outside of the mesh (`externalService`). It has at least one host or address.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExternalService {
-    /// `name`
+    /// Name for display only.
     pub name: Field<String>,
-    /// `hosts`
+    /// Hosts of requests for the service, exact or with a leading `*.`.
     pub hosts: Field<Vec<Field<String>>>,
-    /// `addresses`
+    /// IP addresses or CIDR blocks that clients dial.
     pub addresses: Field<Vec<Field<String>>>,
-    /// `ports`
+    /// Ports of the service.
     pub ports: Field<Vec<Field<ExternalServicePort>>>,
-    /// `endpoints`
+    /// Endpoints of the service. Default: the addresses of the requested host.
     pub endpoints: Field<Vec<Field<ExternalEndpoint>>>,
 }
 
-/// An entry of `ports` as written.
+/// Port of the service: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExternalServicePort {
-    /// `number`
+    /// Port number that clients use.
     pub number: Field<i64>,
-    /// `name`
+    /// Name of the port, by which endpoints map it.
     pub name: Field<String>,
-    /// `protocol`
+    /// Application protocol: `GRPC`, `HTTP`, `HTTP2`, `HTTPS`, `MONGO`, `TCP` or `TLS`.
     pub protocol: Field<String>,
 }
 
-/// An entry of `endpoints` as written.
+/// Endpoint of the service: an entry of `endpoints`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExternalEndpoint {
-    /// `address`
+    /// IP address or DNS name of the endpoint.
     pub address: Field<String>,
-    /// `ports`
+    /// Port numbers by name of the service's port. A missing name keeps the service's number.
     pub ports: Field<Map<i64>>,
 }

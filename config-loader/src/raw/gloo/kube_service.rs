@@ -5,111 +5,111 @@ use serde::Deserialize;
 use super::ClusterObjectRef;
 use crate::raw::{Field, IntOrString, Map};
 
-/// `kubeService` as written.
+/// Service of a Kubernetes cluster (`kubeService`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeService {
-    /// `ref`
+    /// Name, namespace and cluster of the service (`ref`).
     #[serde(rename = "ref")]
     pub reference: Field<ClusterObjectRef>,
-    /// `workloadSelectorLabels`
+    /// Labels of the service's pods.
     pub workload_selector_labels: Field<Map<String>>,
-    /// `labels`
+    /// Labels of the service.
     pub labels: Field<Map<String>>,
-    /// `ports`
+    /// Ports of the service.
     pub ports: Field<Vec<Field<KubeServicePort>>>,
-    /// `subsets`
+    /// Label keys with several values among the workloads, and these values; for information.
     pub subsets: Field<Map<Subset>>,
-    /// `region`
+    /// Region of all endpoints.
     pub region: Field<String>,
-    /// `endpointSubsets`
+    /// Groups of endpoints.
     pub endpoint_subsets: Field<Vec<Field<EndpointsSubset>>>,
-    /// `externalAddresses`
+    /// Addresses at which clients outside of the cluster reach the service.
     pub external_addresses: Field<Vec<Field<ExternalAddress>>>,
-    /// `serviceType`
+    /// Type of the service, by name or number: `CLUSTER_IP` (default), `NODE_PORT`, `LOAD_BALANCER`, ...
     pub service_type: Field<IntOrString>,
 }
 
-/// An entry of `ports` as written.
+/// Port of the service: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KubeServicePort {
-    /// `port`
+    /// Port number that clients use.
     pub port: Field<i64>,
-    /// `name`
+    /// Name of the port. Default: the protocol.
     pub name: Field<String>,
-    /// `protocol`
+    /// Protocol, such as `TCP` or `HTTP`.
     pub protocol: Field<String>,
-    /// `appProtocol`
+    /// Application protocol.
     pub app_protocol: Field<String>,
-    /// `targetPortName`
+    /// Port of the endpoints by name; not together with `targetPortNumber`.
     pub target_port_name: Field<String>,
-    /// `targetPortNumber`
+    /// Port of the endpoints by number.
     pub target_port_number: Field<i64>,
-    /// `nodePort`
+    /// Port number on every node.
     pub node_port: Field<i64>,
 }
 
-/// A value of `subsets` as written.
+/// Values of a label: a value of `subsets`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Subset {
-    /// `values`
+    /// Values of the label.
     pub values: Field<Vec<Field<String>>>,
 }
 
-/// An entry of `endpointSubsets` as written.
+/// Group of endpoints with the same ports: an entry of `endpointSubsets`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointsSubset {
-    /// `endpoints`
+    /// Endpoints of the group.
     pub endpoints: Field<Vec<Field<Endpoint>>>,
-    /// `ports`
+    /// Ports of the endpoints.
     pub ports: Field<Vec<Field<EndpointPort>>>,
 }
 
-/// An endpoint as written.
+/// Workload of the service: an entry of `endpoints`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
-    /// `ipAddress`
+    /// IP address of the workload.
     pub ip_address: Field<String>,
-    /// `labels`
+    /// Labels of the workload, by which subsets select it.
     pub labels: Field<Map<String>>,
-    /// `subLocality`
+    /// Zone and sub-zone of the workload.
     pub sub_locality: Field<SubLocality>,
 }
 
-/// `subLocality` as written.
+/// Zone and sub-zone of a workload (`subLocality`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubLocality {
-    /// `zone`
+    /// Zone within the service's region.
     pub zone: Field<String>,
-    /// `subZone`
+    /// Sub-zone within the zone.
     pub sub_zone: Field<String>,
 }
 
-/// A port of endpoints as written.
+/// Port of a group of endpoints.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointPort {
-    /// `port`
+    /// Port number.
     pub port: Field<i64>,
-    /// `name`
+    /// Name of the port.
     pub name: Field<String>,
-    /// `protocol`
+    /// Protocol of the port.
     pub protocol: Field<String>,
-    /// `appProtocol`
+    /// Application protocol.
     pub app_protocol: Field<String>,
 }
 
-/// An entry of `externalAddresses` as written.
+/// Address outside of the cluster: an entry of `externalAddresses`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExternalAddress {
-    /// `dnsName`
+    /// DNS name.
     pub dns_name: Field<String>,
-    /// `ip`
+    /// IP address.
     pub ip: Field<String>,
 }

@@ -8,9 +8,9 @@ use crate::raw::Field;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectRef {
-    /// `name`
+    /// Name of the object.
     pub name: Field<String>,
-    /// `namespace`
+    /// Namespace of the object.
     pub namespace: Field<String>,
 }
 
@@ -18,10 +18,10 @@ pub struct ObjectRef {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterObjectRef {
-    /// `name`
+    /// Name of the object.
     pub name: Field<String>,
-    /// `namespace`
+    /// Namespace of the object.
     pub namespace: Field<String>,
-    /// `clusterName`
+    /// Cluster of the object.
     pub cluster_name: Field<String>,
 }

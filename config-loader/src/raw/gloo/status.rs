@@ -5,29 +5,29 @@ use serde::Deserialize;
 use super::{AccessPolicySpec, ObjectRef};
 use crate::raw::{Field, IntOrString, Map};
 
-/// `status`.
+/// State that the management plane reports (`status`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DestinationStatus {
     /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
     pub observed_generation: Field<IntOrString>,
-    /// `appliedTrafficPolicies`
+    /// Traffic policies in effect.
     pub applied_traffic_policies: Field<Vec<Field<AppliedTrafficPolicy>>>,
-    /// `appliedAccessPolicies`
+    /// Access policies in effect.
     pub applied_access_policies: Field<Vec<Field<AppliedAccessPolicy>>>,
-    /// `localFqdn`
+    /// Host name that only proxies of the local cluster know.
     pub local_fqdn: Field<String>,
-    /// `appliedFederation`
+    /// Access from other clusters.
     pub applied_federation: Field<AppliedFederation>,
-    /// `requiredSubsets`
+    /// Traffic shifts that name subsets of this destination.
     pub required_subsets: Field<Vec<Field<RequiredSubsets>>>,
 }
 
-/// An entry of `appliedTrafficPolicies` as written.
+/// Traffic policy in effect: an entry of `appliedTrafficPolicies`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppliedTrafficPolicy {
-    /// `ref`
+    /// Name and namespace of the policy (`ref`).
     #[serde(rename = "ref")]
     pub reference: Field<ObjectRef>,
     /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
@@ -36,131 +36,131 @@ pub struct AppliedTrafficPolicy {
     pub spec: Field<serde_json::Value>,
 }
 
-/// An entry of `appliedAccessPolicies` as written.
+/// Access policy in effect: an entry of `appliedAccessPolicies`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppliedAccessPolicy {
-    /// `ref`
+    /// Name and namespace of the policy (`ref`).
     #[serde(rename = "ref")]
     pub reference: Field<ObjectRef>,
     /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
     pub observed_generation: Field<IntOrString>,
-    /// `spec`
+    /// Content of the policy.
     pub spec: Field<AccessPolicySpec>,
 }
 
-/// `appliedFederation` as written.
+/// Access from other clusters (`appliedFederation`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppliedFederation {
-    /// `federatedHostname`
+    /// Host name for clients in other clusters of the meshes.
     pub federated_hostname: Field<String>,
-    /// `federatedToMeshes`
+    /// Meshes that may access the destination.
     pub federated_to_meshes: Field<Vec<Field<ObjectRef>>>,
-    /// `flatNetwork`
+    /// Whether workloads are reached directly, not through the gateway of their cluster. Default: false.
     pub flat_network: Field<bool>,
-    /// `virtualMeshRef`
+    /// Virtual mesh that federates the destination.
     pub virtual_mesh_ref: Field<ObjectRef>,
-    /// `tcpKeepalive`
+    /// TCP keepalive of connections between clusters.
     pub tcp_keepalive: Field<TcpKeepalive>,
 }
 
-/// `tcpKeepalive` as written.
+/// TCP keepalive probes (`tcpKeepalive`). Unset values use the operating system's default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TcpKeepalive {
-    /// `probes`
+    /// Number of unanswered probes after which a connection is dead.
     pub probes: Field<i64>,
-    /// `time`
+    /// Idle time of a connection before the first probe.
     pub time: Field<String>,
-    /// `interval`
+    /// Interval between probes.
     pub interval: Field<String>,
 }
 
-/// An entry of `requiredSubsets` as written.
+/// Traffic shift that names subsets of this destination: an entry of `requiredSubsets`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequiredSubsets {
-    /// `trafficPolicyRef`
+    /// Policy with the shift.
     pub traffic_policy_ref: Field<ObjectRef>,
     /// `observedGeneration`: a text if it was written by protobuf's JSON mapping
     pub observed_generation: Field<IntOrString>,
-    /// `trafficShift`
+    /// Destinations of the shift.
     pub traffic_shift: Field<TrafficShift>,
 }
 
-/// `trafficShift` as written.
+/// Weighted destinations of a policy (`trafficShift`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrafficShift {
-    /// `destinations`
+    /// Destinations, whose weights add up to 100.
     pub destinations: Field<Vec<Field<WeightedDestination>>>,
 }
 
-/// An entry of `destinations` as written.
+/// Destination of a traffic shift: an entry of `destinations`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WeightedDestination {
-    /// `weight`
+    /// Share of the traffic, in percent.
     pub weight: Field<i64>,
-    /// `kubeService`
+    /// Service of a Kubernetes cluster.
     pub kube_service: Field<ShiftKubeService>,
-    /// `virtualDestination`
+    /// Virtual destination; not supported.
     pub virtual_destination: Field<VirtualDestination>,
-    /// `staticDestination`
+    /// Static destination; not supported.
     pub static_destination: Field<ObjectRef>,
-    /// `clusterHeader`
+    /// Request header that names the cluster; not supported.
     pub cluster_header: Field<String>,
-    /// `options`
+    /// Header edits for requests to this destination.
     pub options: Field<RouteOptions>,
 }
 
-/// `kubeService` of a shift as written.
+/// Service or a subset of it that a shift names (`kubeService`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShiftKubeService {
-    /// `name`
+    /// Name of the service.
     pub name: Field<String>,
-    /// `namespace`
+    /// Namespace of the service.
     pub namespace: Field<String>,
-    /// `clusterName`
+    /// Cluster of the service.
     pub cluster_name: Field<String>,
-    /// `subset`
+    /// Labels of the subset's workloads. Default: all.
     pub subset: Field<Map<String>>,
-    /// `port`
+    /// Port number; required if the service has several ports.
     pub port: Field<i64>,
 }
 
-/// `virtualDestination` as written.
+/// Virtual destination that a shift names (`virtualDestination`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VirtualDestination {
-    /// `name`
+    /// Name of the virtual destination.
     pub name: Field<String>,
-    /// `namespace`
+    /// Namespace of the virtual destination.
     pub namespace: Field<String>,
-    /// `subset`
+    /// Labels of the subset's workloads. Default: all.
     pub subset: Field<Map<String>>,
 }
 
-/// `options` as written.
+/// Options of a destination (`options`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteOptions {
-    /// `headerManipulation`
+    /// Header edits of requests and responses.
     pub header_manipulation: Field<HeaderManipulation>,
 }
 
-/// `headerManipulation` as written.
+/// Header edits of requests and responses (`headerManipulation`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HeaderManipulation {
-    /// `appendRequestHeaders`
+    /// Headers added to the request.
     pub append_request_headers: Field<Map<String>>,
-    /// `removeRequestHeaders`
+    /// Headers removed from the request.
     pub remove_request_headers: Field<Vec<Field<String>>>,
-    /// `appendResponseHeaders`
+    /// Headers added to the response.
     pub append_response_headers: Field<Map<String>>,
-    /// `removeResponseHeaders`
+    /// Headers removed from the response.
     pub remove_response_headers: Field<Vec<Field<String>>>,
 }

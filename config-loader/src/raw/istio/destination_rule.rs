@@ -9,27 +9,27 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DestinationRule {
-    /// `host`
+    /// Host of the service, as a short name, a full name or a wildcard; required.
     pub host: Field<String>,
-    /// `trafficPolicy`
+    /// Traffic policy for the whole service.
     pub traffic_policy: Field<TrafficPolicy>,
-    /// `subsets`
+    /// Subsets of the service, with unique names.
     pub subsets: Field<Vec<Field<Subset>>>,
-    /// `exportTo`
+    /// Namespaces that may use the rule: `*`, `.` (its own) or names. Default: all.
     pub export_to: Field<Vec<Field<String>>>,
-    /// `workloadSelector`
+    /// Client workloads in the rule's namespace that the rule applies to. Default: all clients.
     pub workload_selector: Field<LabelSelector>,
 }
 
-/// An entry of `subsets`.
+/// Subset of a service: an entry of `subsets`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Subset {
-    /// `name`
+    /// Name of the subset, by which routes refer to it; required.
     pub name: Field<String>,
-    /// `labels`
+    /// Labels of the subset's endpoints. Default: all endpoints.
     pub labels: Field<Map<String>>,
-    /// `trafficPolicy`
+    /// Traffic policy of the subset, whose blocks replace those of the rule.
     pub traffic_policy: Field<TrafficPolicy>,
 }
 
@@ -37,6 +37,6 @@ pub struct Subset {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
-    /// `matchLabels`
+    /// Labels that a workload must have.
     pub match_labels: Field<Map<String>>,
 }

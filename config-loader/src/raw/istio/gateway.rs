@@ -9,27 +9,27 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Gateway {
-    /// `servers`
+    /// Servers of the gateway; at least one.
     pub servers: Field<Vec<Field<Server>>>,
-    /// `selector`
+    /// Labels of the gateway workloads, in any namespace. Default: all.
     pub selector: Field<Map<String>>,
 }
 
-/// An entry of `servers`.
+/// Server of a gateway: an entry of `servers`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Server {
-    /// `port`
+    /// Port of the server; required.
     pub port: Field<Port>,
-    /// `bind`
+    /// Address or Unix socket (`unix://PATH`) that the listener binds to. Default: every address.
     pub bind: Field<String>,
-    /// `hosts`
+    /// Hosts that the server accepts, `HOST` or `NAMESPACE/HOST`; at least one.
     pub hosts: Field<Vec<Field<String>>>,
-    /// `tls`
+    /// TLS settings; required for HTTPS and TLS.
     pub tls: Field<ServerTlsSettings>,
-    /// `defaultEndpoint`
+    /// Default endpoint; has no effect at a gateway.
     pub default_endpoint: Field<String>,
-    /// `name`
+    /// Name for display only.
     pub name: Field<String>,
 }
 
@@ -37,12 +37,12 @@ pub struct Server {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Port {
-    /// `number`
+    /// Port number, 1 to 65535; 0 or absent with a Unix socket.
     pub number: Field<i64>,
-    /// `protocol`
+    /// Protocol of the port, such as `HTTP`, `HTTPS`, `TLS` or `TCP`.
     pub protocol: Field<String>,
-    /// `name`
+    /// Name of the port.
     pub name: Field<String>,
-    /// `targetPort`
+    /// Target port; has no effect on a listener.
     pub target_port: Field<i64>,
 }

@@ -5,41 +5,41 @@ use serde::Deserialize;
 use super::{Percent, StringMatch};
 use crate::raw::{Field, Map};
 
-/// An entry of `http`.
+/// HTTP rule: an entry of `http`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRoute {
-    /// `name`
+    /// Name of the rule, for access logs and metrics.
     pub name: Field<String>,
-    /// `match`
+    /// Match blocks, of which any must match. Default: every request.
     pub r#match: Field<Vec<Field<HttpMatchRequest>>>,
-    /// `route`
+    /// Weighted destinations.
     pub route: Field<Vec<Field<HttpRouteDestination>>>,
-    /// `redirect`
+    /// Redirect of the client, instead of `route`.
     pub redirect: Field<HttpRedirect>,
-    /// `directResponse`
+    /// Local reply, instead of `route`.
     pub direct_response: Field<HttpDirectResponse>,
-    /// `delegate`
+    /// VirtualService whose rules apply, instead of `route`.
     pub delegate: Field<Delegate>,
-    /// `rewrite`
+    /// Rewrite of path and authority.
     pub rewrite: Field<HttpRewrite>,
-    /// `timeout`
+    /// Timeout of the response, including all attempts. Default: no limit.
     pub timeout: Field<String>,
-    /// `retries`
+    /// Retry policy. Default: that of the mesh.
     pub retries: Field<HttpRetry>,
-    /// `fault`
+    /// Fault injection.
     pub fault: Field<HttpFaultInjection>,
-    /// `mirror`
+    /// Destination that receives copies of requests.
     pub mirror: Field<Destination>,
-    /// `mirrors`
+    /// Further destinations that receive copies of requests; not together with `mirror`.
     pub mirrors: Field<Vec<Field<HttpMirrorPolicy>>>,
-    /// `mirrorPercent`
+    /// Deprecated: percentage of requests that `mirror` copies.
     pub mirror_percent: Field<i64>,
-    /// `mirrorPercentage`
+    /// Percentage of requests that `mirror` copies. Default: all.
     pub mirror_percentage: Field<Percent>,
-    /// `corsPolicy`
+    /// CORS policy.
     pub cors_policy: Field<CorsPolicy>,
-    /// `headers`
+    /// Header edits of requests and responses.
     pub headers: Field<Headers>,
 }
 
@@ -47,45 +47,45 @@ pub struct HttpRoute {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpMatchRequest {
-    /// `name`
+    /// Name of the block, appended to the rule's name.
     pub name: Field<String>,
-    /// `uri`
+    /// Condition on the path, without the query.
     pub uri: Field<StringMatch>,
-    /// `scheme`
+    /// Condition on the scheme.
     pub scheme: Field<StringMatch>,
-    /// `method`
+    /// Condition on the method.
     pub method: Field<StringMatch>,
-    /// `authority`
+    /// Condition on the authority, with its port if the client sent one.
     pub authority: Field<StringMatch>,
-    /// `headers`
+    /// Conditions on headers by name, all of which must hold.
     pub headers: Field<Map<StringMatch>>,
-    /// `port`
+    /// Port of the listener. Default: any.
     pub port: Field<i64>,
-    /// `sourceLabels`
+    /// Labels that the proxy's workload must have. Ignored with `gateways`.
     pub source_labels: Field<Map<String>>,
-    /// `gateways`
+    /// Gateways of this match block. Default: those of the VirtualService.
     pub gateways: Field<Vec<Field<String>>>,
-    /// `queryParams`
+    /// Conditions on query parameters by name, all of which must hold.
     pub query_params: Field<Map<StringMatch>>,
-    /// `ignoreUriCase`
+    /// Whether an exact or prefix match of `uri` ignores case. Default: false.
     pub ignore_uri_case: Field<bool>,
-    /// `withoutHeaders`
+    /// Conditions on headers by name, none of which may hold.
     pub without_headers: Field<Map<StringMatch>>,
-    /// `sourceNamespace`
+    /// Namespace of the proxy's workload. Ignored with `gateways`.
     pub source_namespace: Field<String>,
-    /// `statPrefix`
+    /// Name of the route in metrics.
     pub stat_prefix: Field<String>,
 }
 
-/// An entry of `route`.
+/// Weighted destination: an entry of `route`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRouteDestination {
-    /// `destination`
+    /// Service and subset that requests are sent to; required.
     pub destination: Field<Destination>,
-    /// `weight`
+    /// Share relative to the other destinations. Default: 0; without effect for a single destination.
     pub weight: Field<i64>,
-    /// `headers`
+    /// Header edits for requests to this destination.
     pub headers: Field<Headers>,
 }
 
@@ -93,11 +93,11 @@ pub struct HttpRouteDestination {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Destination {
-    /// `host`
+    /// Host of the service, as a short or full name; required.
     pub host: Field<String>,
-    /// `subset`
+    /// Subset of a DestinationRule. Default: all endpoints.
     pub subset: Field<String>,
-    /// `port`
+    /// Port of the service. Default: its only port, else the listener's port.
     pub port: Field<PortSelector>,
 }
 
@@ -105,47 +105,47 @@ pub struct Destination {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PortSelector {
-    /// `number`
+    /// Port number, 1 to 65535.
     pub number: Field<i64>,
 }
 
-/// `delegate`
+/// VirtualService whose rules replace a root rule (`delegate`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Delegate {
-    /// `name`
+    /// Name of the VirtualService; required.
     pub name: Field<String>,
-    /// `namespace`
+    /// Namespace of the VirtualService. Default: that of the root.
     pub namespace: Field<String>,
 }
 
-/// `redirect`
+/// Redirect of the client (`redirect`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRedirect {
-    /// `uri`
+    /// New path.
     pub uri: Field<String>,
-    /// `prefixRewrite`
+    /// Replacement of the prefix that the rule matched; not together with `uri`.
     pub prefix_rewrite: Field<String>,
-    /// `authority`
+    /// New host. Default: the request's host.
     pub authority: Field<String>,
-    /// `port`
+    /// New port; not together with `derivePort`.
     pub port: Field<i64>,
-    /// `derivePort`
+    /// Source of the port: `FROM_PROTOCOL_DEFAULT` (default: no port) or `FROM_REQUEST_PORT`.
     pub derive_port: Field<String>,
-    /// `scheme`
+    /// New scheme, `http` or `https`. Default: the request's scheme.
     pub scheme: Field<String>,
-    /// `redirectCode`
+    /// HTTP status: 301 (default), 302, 303, 307 or 308.
     pub redirect_code: Field<i64>,
 }
 
-/// `directResponse`
+/// Local reply (`directResponse`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpDirectResponse {
-    /// `status`
+    /// HTTP status, 200 to 599; required.
     pub status: Field<i64>,
-    /// `body`
+    /// Body of the response. Default: empty.
     pub body: Field<HttpBody>,
 }
 
@@ -153,129 +153,129 @@ pub struct HttpDirectResponse {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpBody {
-    /// `string`
+    /// Body as text.
     pub string: Field<String>,
-    /// `bytes`
+    /// Body as base64.
     pub bytes: Field<String>,
 }
 
-/// `rewrite`
+/// Rewrite of path and authority (`rewrite`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRewrite {
-    /// `uri`
+    /// Replacement of the part of the path that the rule's `uri` matched.
     pub uri: Field<String>,
-    /// `authority`
+    /// New authority.
     pub authority: Field<String>,
-    /// `uriRegexRewrite`
+    /// Path rewrite by a regular expression; not together with `uri`.
     pub uri_regex_rewrite: Field<RegexRewrite>,
 }
 
-/// `uriRegexRewrite`
+/// Path rewrite by a regular expression (`uriRegexRewrite`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegexRewrite {
-    /// `match`
+    /// Regular expression to replace, RE2 dialect, not anchored.
     pub r#match: Field<String>,
-    /// `rewrite`
+    /// Replacement; `\1` to `\9` insert groups.
     pub rewrite: Field<String>,
 }
 
-/// `retries`
+/// Retry policy (`retries`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRetry {
-    /// `attempts`
+    /// Maximum number of retries; 0 turns retries off.
     pub attempts: Field<i64>,
-    /// `perTryTimeout`
+    /// Timeout of one attempt. Default: the rule's timeout.
     pub per_try_timeout: Field<String>,
-    /// `retryOn`
+    /// Retry conditions, separated by commas. Default: `connect-failure,refused-stream,unavailable,cancelled`.
     pub retry_on: Field<String>,
-    /// `retryRemoteLocalities`
+    /// Whether retries avoid the localities of earlier attempts. Default: false.
     pub retry_remote_localities: Field<bool>,
-    /// `retryIgnorePreviousHosts`
+    /// Whether retries avoid endpoints of earlier attempts. Default: true, but not with a consistent hash.
     pub retry_ignore_previous_hosts: Field<bool>,
-    /// `backoff`
+    /// Base interval of the backoff between attempts. Default: 25 ms.
     pub backoff: Field<String>,
 }
 
-/// `fault`
+/// Fault injection (`fault`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpFaultInjection {
-    /// `delay`
+    /// Delay of requests.
     pub delay: Field<Delay>,
-    /// `abort`
+    /// Error response instead of forwarding.
     pub abort: Field<Abort>,
 }
 
-/// `fault.delay`
+/// Injected delay (`fault.delay`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Delay {
-    /// `percent`
+    /// Deprecated: percentage of requests that are delayed, 0 to 100.
     pub percent: Field<i64>,
-    /// `fixedDelay`
+    /// Length of the delay, at least 1 ms.
     pub fixed_delay: Field<String>,
-    /// `exponentialDelay`
+    /// Exponential delay; not supported, rejected.
     pub exponential_delay: Field<String>,
-    /// `percentage`
+    /// Percentage of requests that are delayed. Default: 0.
     pub percentage: Field<Percent>,
 }
 
-/// `fault.abort`
+/// Injected error response (`fault.abort`). One of the statuses is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Abort {
-    /// `httpStatus`
+    /// HTTP status, 200 to 599.
     pub http_status: Field<i64>,
-    /// `grpcStatus`
+    /// Name of a gRPC status, such as `UNAVAILABLE`.
     pub grpc_status: Field<String>,
-    /// `http2Error`
+    /// HTTP/2 error; not supported, rejected.
     pub http2_error: Field<String>,
-    /// `percentage`
+    /// Percentage of requests that are aborted. Default: 0.
     pub percentage: Field<Percent>,
 }
 
-/// An entry of `mirrors`.
+/// Mirror destination: an entry of `mirrors`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpMirrorPolicy {
-    /// `destination`
+    /// Service that receives copies of requests; required.
     pub destination: Field<Destination>,
-    /// `percentage`
+    /// Percentage of requests that are copied. Default: all.
     pub percentage: Field<Percent>,
 }
 
-/// `corsPolicy`
+/// CORS policy (`corsPolicy`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CorsPolicy {
-    /// `allowOrigin`
+    /// Deprecated: exact origins that are allowed; ignored with `allowOrigins`.
     pub allow_origin: Field<Vec<Field<String>>>,
-    /// `allowOrigins`
+    /// Allowed origins, of which any must match. An exact `*` allows all.
     pub allow_origins: Field<Vec<Field<StringMatch>>>,
-    /// `allowMethods`
+    /// Allowed methods; `*` for the requested method.
     pub allow_methods: Field<Vec<Field<String>>>,
-    /// `allowHeaders`
+    /// Allowed request headers; `*` for the requested headers.
     pub allow_headers: Field<Vec<Field<String>>>,
-    /// `exposeHeaders`
+    /// Response headers that scripts may read.
     pub expose_headers: Field<Vec<Field<String>>>,
-    /// `maxAge`
+    /// Time that a client may cache a preflight response, whole seconds. Default: header not sent.
     pub max_age: Field<String>,
-    /// `allowCredentials`
+    /// Whether requests may include credentials. Default: false.
     pub allow_credentials: Field<bool>,
-    /// `unmatchedPreflights`
+    /// Preflight requests of other origins: `FORWARD` (default) sends them upstream, `IGNORE` replies here.
     pub unmatched_preflights: Field<String>,
 }
 
-/// `headers`
+/// Header edits of requests and responses (`headers`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Headers {
-    /// `request`
+    /// Edits of the request headers.
     pub request: Field<HeaderOperations>,
-    /// `response`
+    /// Edits of the response headers.
     pub response: Field<HeaderOperations>,
 }
 
@@ -283,10 +283,10 @@ pub struct Headers {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HeaderOperations {
-    /// `set`
+    /// Headers to set, replacing those of the same name.
     pub set: Field<Map<String>>,
-    /// `add`
+    /// Headers to append.
     pub add: Field<Map<String>>,
-    /// `remove`
+    /// Headers to remove, before any are set.
     pub remove: Field<Vec<Field<String>>>,
 }

@@ -11,17 +11,17 @@ use crate::raw::Field;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AuthorizationPolicy {
-    /// `selector`
+    /// Workloads in the policy's namespace. Default: the whole namespace, or the mesh in the root namespace.
     pub selector: Field<LabelSelector>,
-    /// `targetRef`
+    /// Object that the policy is attached to; only its presence is read.
     pub target_ref: Field<IgnoredAny>,
-    /// `targetRefs`
+    /// Objects that the policy is attached to; only their presence is read.
     pub target_refs: Field<IgnoredAny>,
-    /// `rules`
+    /// Rules that requests are matched with; ignored.
     pub rules: Field<IgnoredAny>,
-    /// `action`
+    /// Action for matching requests; ignored.
     pub action: Field<IgnoredAny>,
-    /// `provider`
+    /// External authorization provider; ignored.
     pub provider: Field<IgnoredAny>,
 }
 
@@ -29,12 +29,12 @@ pub struct AuthorizationPolicy {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestAuthentication {
-    /// `selector`
+    /// Workloads in the policy's namespace. Default: the whole namespace, or the mesh in the root namespace.
     pub selector: Field<LabelSelector>,
-    /// `targetRef`
+    /// Object that the policy is attached to; only its presence is read.
     pub target_ref: Field<IgnoredAny>,
-    /// `targetRefs`
+    /// Objects that the policy is attached to; only their presence is read.
     pub target_refs: Field<IgnoredAny>,
-    /// `jwtRules`
+    /// Accepted tokens and their issuers; ignored.
     pub jwt_rules: Field<IgnoredAny>,
 }

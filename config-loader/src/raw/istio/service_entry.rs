@@ -9,36 +9,36 @@ use crate::raw::Field;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceEntry {
-    /// `hosts`
+    /// Host names of the service, exact or wildcard; at least one.
     pub hosts: Field<Vec<Field<String>>>,
-    /// `addresses`
+    /// Virtual IP addresses or CIDR blocks that clients dial.
     pub addresses: Field<Vec<Field<String>>>,
-    /// `ports`
+    /// Ports of the service, with unique names and numbers.
     pub ports: Field<Vec<Field<ServicePort>>>,
-    /// `location`
+    /// Location: `MESH_EXTERNAL` (default) or `MESH_INTERNAL`.
     pub location: Field<String>,
-    /// `resolution`
+    /// Discovery of the endpoints: `NONE` (default), `STATIC`, `DNS`, `DNS_ROUND_ROBIN` or `DYNAMIC_DNS`.
     pub resolution: Field<String>,
-    /// `endpoints`
+    /// Endpoints of the service; not together with `workloadSelector`.
     pub endpoints: Field<Vec<Field<WorkloadEntry>>>,
-    /// `workloadSelector`
+    /// Pods and WorkloadEntries in the entry's namespace that are endpoints.
     pub workload_selector: Field<WorkloadSelector>,
-    /// `exportTo`
+    /// Namespaces that may use the service: `*`, `.` (its own) or names. Default: all.
     pub export_to: Field<Vec<Field<String>>>,
-    /// `subjectAltNames`
+    /// Names that the service's certificates may have.
     pub subject_alt_names: Field<Vec<Field<String>>>,
 }
 
-/// An entry of `ports`.
+/// Port of a service: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
-    /// `number`
+    /// Port number that clients use, 1 to 65535; required.
     pub number: Field<i64>,
-    /// `protocol`
+    /// Application protocol, such as `HTTP`, `HTTPS`, `GRPC`, `TLS` or `TCP`. Default: detected.
     pub protocol: Field<String>,
-    /// `name`
+    /// Name of the port, by which endpoints map it; required.
     pub name: Field<String>,
-    /// `targetPort`
+    /// Port number of the endpoints. Default: `number`.
     pub target_port: Field<i64>,
 }

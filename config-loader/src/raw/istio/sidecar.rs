@@ -9,15 +9,15 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Sidecar {
-    /// `workloadSelector`
+    /// Workloads in the Sidecar's namespace. Default: the whole namespace, or the mesh in the root namespace.
     pub workload_selector: Field<WorkloadSelector>,
-    /// `ingress`
+    /// Inbound listeners. Default: the ports of the workload's services.
     pub ingress: Field<Vec<Field<IstioIngressListener>>>,
-    /// `egress`
+    /// Outbound listeners with the hosts that the workload can reach. Default: all hosts.
     pub egress: Field<Vec<Field<IstioEgressListener>>>,
-    /// `inboundConnectionPool`
+    /// Limits of connections to the workload, for ports without their own.
     pub inbound_connection_pool: Field<ConnectionPoolSettings>,
-    /// `outboundTrafficPolicy`
+    /// Policy for traffic to unknown destinations. Default: that of the mesh.
     pub outbound_traffic_policy: Field<OutboundTrafficPolicy>,
 }
 
@@ -25,48 +25,48 @@ pub struct Sidecar {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadSelector {
-    /// `labels`
+    /// Labels that a workload must have.
     pub labels: Field<Map<String>>,
 }
 
-/// An entry of `ingress`.
+/// Inbound listener: an entry of `ingress`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IstioIngressListener {
-    /// `port`
+    /// Port of the listener; required.
     pub port: Field<Port>,
-    /// `bind`
+    /// Address that the listener binds to.
     pub bind: Field<String>,
-    /// `captureMode`
+    /// Traffic capture: `DEFAULT`, `IPTABLES` or `NONE`, for a listener that clients dial.
     pub capture_mode: Field<String>,
-    /// `defaultEndpoint`
+    /// Address in the workload that receives the traffic: `IP:PORT` or `unix://PATH`. Default: the dialed address.
     pub default_endpoint: Field<String>,
-    /// `tls`
+    /// TLS settings for clients without mesh mTLS.
     pub tls: Field<ServerTlsSettings>,
-    /// `connectionPool`
+    /// Limits of connections to the workload on this port.
     pub connection_pool: Field<ConnectionPoolSettings>,
 }
 
-/// An entry of `egress`.
+/// Outbound listener: an entry of `egress`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IstioEgressListener {
-    /// `port`
+    /// Port of the services. Default: all ports without an entry.
     pub port: Field<Port>,
-    /// `bind`
+    /// Address or Unix socket that the listener binds to.
     pub bind: Field<String>,
-    /// `captureMode`
+    /// Traffic capture: `DEFAULT`, `IPTABLES` or `NONE`, for a listener that the workload dials.
     pub capture_mode: Field<String>,
-    /// `hosts`
+    /// Hosts that the workload can reach, `NAMESPACE/HOST`; at least one.
     pub hosts: Field<Vec<Field<String>>>,
 }
 
-/// `outboundTrafficPolicy`
+/// Policy for traffic to unknown destinations (`outboundTrafficPolicy`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OutboundTrafficPolicy {
-    /// `mode`
+    /// Mode: `REGISTRY_ONLY` (default) refuses the traffic, `ALLOW_ANY` sends it to the dialed address.
     pub mode: Field<String>,
-    /// `egressProxy`
+    /// Deprecated: service that receives the traffic instead.
     pub egress_proxy: Field<Destination>,
 }

@@ -8,11 +8,11 @@ use crate::raw::Field;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StringMatch {
-    /// `exact`
+    /// Text that must be equal.
     pub exact: Field<String>,
-    /// `prefix`
+    /// Prefix of the text.
     pub prefix: Field<String>,
-    /// `regex`
+    /// Regular expression for the whole text, RE2 dialect.
     pub regex: Field<String>,
 }
 
@@ -20,6 +20,6 @@ pub struct StringMatch {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Percent {
-    /// `value`
+    /// Percentage, 0 to 100. Default: 0.
     pub value: Field<f64>,
 }

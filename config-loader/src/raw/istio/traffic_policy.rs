@@ -5,98 +5,99 @@ use serde::Deserialize;
 use super::{ClientTlsSettings, ConnectionPoolSettings, LoadBalancerSettings, PortSelector};
 use crate::raw::Field;
 
-/// `trafficPolicy`
+/// Traffic policy of a rule or a subset (`trafficPolicy`). Each block is inherited or replaced as a whole.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrafficPolicy {
-    /// `loadBalancer`
+    /// Load balancing settings.
     pub load_balancer: Field<LoadBalancerSettings>,
-    /// `connectionPool`
+    /// Connection pool settings.
     pub connection_pool: Field<ConnectionPoolSettings>,
-    /// `outlierDetection`
+    /// Outlier detection settings. Default: off.
     pub outlier_detection: Field<OutlierDetection>,
-    /// `tls`
+    /// TLS settings of connections to the endpoints.
     pub tls: Field<ClientTlsSettings>,
-    /// `portLevelSettings`
+    /// Policies of single ports of the service.
     pub port_level_settings: Field<Vec<Field<PortTrafficPolicy>>>,
-    /// `tunnel`
+    /// Tunnel through another proxy.
     pub tunnel: Field<TunnelSettings>,
-    /// `proxyProtocol`
+    /// PROXY protocol header that is sent to the endpoint. Default: none.
     pub proxy_protocol: Field<ProxyProtocol>,
-    /// `retryBudget`
+    /// Retry budget, which replaces `maxRetries`.
     pub retry_budget: Field<RetryBudget>,
 }
 
-/// An entry of `portLevelSettings`.
+/// Traffic policy of a port: an entry of `portLevelSettings`. Unset blocks have defaults; nothing is inherited.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PortTrafficPolicy {
-    /// `port`
+    /// Port of the service; required.
     pub port: Field<PortSelector>,
-    /// `loadBalancer`
+    /// Load balancing settings.
     pub load_balancer: Field<LoadBalancerSettings>,
-    /// `connectionPool`
+    /// Connection pool settings.
     pub connection_pool: Field<ConnectionPoolSettings>,
-    /// `outlierDetection`
+    /// Outlier detection settings. Default: off.
     pub outlier_detection: Field<OutlierDetection>,
-    /// `tls`
+    /// TLS settings of connections to the endpoints.
     pub tls: Field<ClientTlsSettings>,
 }
 
-/// `outlierDetection`
+/// Outlier detection settings (`outlierDetection`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OutlierDetection {
-    /// `consecutiveErrors`
+    /// Deprecated; has no effect.
     pub consecutive_errors: Field<i64>,
-    /// `splitExternalLocalOriginErrors`
+    /// Whether connect failures are counted separately. Default: false.
     pub split_external_local_origin_errors: Field<bool>,
-    /// `consecutiveLocalOriginFailures`
+    /// Number of consecutive connect failures that ejects an endpoint, if they are counted separately; 0 for off.
+    /// Default: 5.
     pub consecutive_local_origin_failures: Field<i64>,
-    /// `consecutiveGatewayErrors`
+    /// Number of consecutive 502, 503 or 504 responses that ejects an endpoint. Default: 0, off.
     pub consecutive_gateway_errors: Field<i64>,
-    /// `consecutive5xxErrors`
+    /// Number of consecutive 5xx responses that ejects an endpoint; 0 for off. Default: 5.
     pub consecutive_5xx_errors: Field<i64>,
-    /// `interval`
+    /// Interval between ejection sweeps. Default: 10 s.
     pub interval: Field<String>,
-    /// `baseEjectionTime`
+    /// Base ejection time, multiplied by the number of an endpoint's ejections. Default: 30 s.
     pub base_ejection_time: Field<String>,
-    /// `maxEjectionPercent`
+    /// Maximum percentage of endpoints that may be ejected, 0 to 100. Default: 10.
     pub max_ejection_percent: Field<i64>,
-    /// `minHealthPercent`
+    /// Panic threshold: minimum percentage of healthy endpoints, below which ejections are ignored. Default: 0, off.
     pub min_health_percent: Field<i64>,
-    /// `outlierDetectionHttpErrorCodes`
+    /// HTTP statuses that count as errors, 100 to 599. Default: all 5xx.
     pub outlier_detection_http_error_codes: Field<Vec<Field<i64>>>,
 }
 
-/// `tunnel`
+/// Tunnel through another proxy (`tunnel`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TunnelSettings {
-    /// `protocol`
+    /// HTTP method that opens the tunnel: `CONNECT` (default) or `POST`.
     pub protocol: Field<String>,
-    /// `targetHost`
+    /// Host at the end of the tunnel, a name or an address; required.
     pub target_host: Field<String>,
-    /// `targetPort`
+    /// Port at the end of the tunnel, 1 to 65535; required.
     pub target_port: Field<i64>,
 }
 
-/// `proxyProtocol`
+/// PROXY protocol header that is sent to the endpoint (`proxyProtocol`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProxyProtocol {
-    /// `version`
+    /// Version: `V1` (default, text) or `V2` (binary).
     pub version: Field<String>,
 }
 
-/// `retryBudget`
+/// Retry budget (`retryBudget`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetryBudget {
-    /// `percent`
+    /// Maximum percentage of requests that may be retries, 0 to 100. Default: 20.
     pub percent: Field<f64>,
-    /// `minRetryConcurrency`
+    /// Number of active retries that is always permitted. Default: 3.
     pub min_retry_concurrency: Field<i64>,
-    /// `budgetInterval`
+    /// Time window in which requests count. Default: 0, which counts the requests in flight.
     pub budget_interval: Field<String>,
 }

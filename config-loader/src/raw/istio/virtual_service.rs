@@ -9,82 +9,82 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VirtualService {
-    /// `hosts`
+    /// Hosts of the requests, exact or wildcard. Empty in a delegate.
     pub hosts: Field<Vec<Field<String>>>,
-    /// `gateways`
+    /// Gateways that the object applies to; `mesh` for sidecars. Default: `mesh`.
     pub gateways: Field<Vec<Field<String>>>,
-    /// `http`
+    /// Rules for HTTP requests, in order.
     pub http: Field<Vec<Field<HttpRoute>>>,
-    /// `tls`
+    /// Rules for TLS connections that are not terminated, by SNI, in order.
     pub tls: Field<Vec<Field<TlsRoute>>>,
-    /// `tcp`
+    /// Rules for other connections, in order.
     pub tcp: Field<Vec<Field<TcpRoute>>>,
-    /// `exportTo`
+    /// Namespaces that may use the object: `*`, `.` (its own) or names. Default: all.
     pub export_to: Field<Vec<Field<String>>>,
 }
 
-/// An entry of `tls`.
+/// TLS rule: an entry of `tls`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TlsRoute {
-    /// `match`
+    /// Match blocks, of which any must match; at least one.
     pub r#match: Field<Vec<Field<TlsMatchAttributes>>>,
-    /// `route`
+    /// Weighted destinations of the connection; at least one.
     pub route: Field<Vec<Field<RouteDestination>>>,
 }
 
-/// A match block of `tls`.
+/// Match block of a TLS rule. All conditions must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TlsMatchAttributes {
-    /// `sniHosts`
+    /// SNI names, exact or wildcard, of which any must match; at least one.
     pub sni_hosts: Field<Vec<Field<String>>>,
-    /// `destinationSubnets`
+    /// Subnets of the address that the client dialed. Default: any.
     pub destination_subnets: Field<Vec<Field<String>>>,
-    /// `port`
+    /// Port of the listener. Default: any.
     pub port: Field<i64>,
-    /// `sourceLabels`
+    /// Labels that the proxy's workload must have.
     pub source_labels: Field<Map<String>>,
-    /// `gateways`
+    /// Gateways of this match block. Default: those of the VirtualService.
     pub gateways: Field<Vec<Field<String>>>,
-    /// `sourceNamespace`
+    /// Namespace of the proxy's workload. Default: any.
     pub source_namespace: Field<String>,
 }
 
-/// An entry of `tcp`.
+/// TCP rule: an entry of `tcp`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TcpRoute {
-    /// `match`
+    /// Match blocks, of which any must match. Default: every connection.
     pub r#match: Field<Vec<Field<L4MatchAttributes>>>,
-    /// `route`
+    /// Weighted destinations of the connection; at least one.
     pub route: Field<Vec<Field<RouteDestination>>>,
 }
 
-/// A match block of `tcp`.
+/// Match block of a TCP rule. All conditions must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct L4MatchAttributes {
-    /// `destinationSubnets`
+    /// Subnets of the address that the client dialed. Default: any.
     pub destination_subnets: Field<Vec<Field<String>>>,
-    /// `port`
+    /// Port of the listener. Default: any.
     pub port: Field<i64>,
-    /// `sourceSubnet`
+    /// Subnet of the client. Ignored unless `--enforce-source-subnet` is set, as in Istio.
     pub source_subnet: Field<String>,
-    /// `sourceLabels`
+    /// Labels that the proxy's workload must have.
     pub source_labels: Field<Map<String>>,
-    /// `gateways`
+    /// Gateways of this match block. Default: those of the VirtualService.
     pub gateways: Field<Vec<Field<String>>>,
-    /// `sourceNamespace`
+    /// Namespace of the proxy's workload. Default: any.
     pub source_namespace: Field<String>,
 }
 
-/// An entry of the `route` of a `tls` or `tcp` rule.
+/// Weighted destination of connections: an entry of the `route` of a `tls` or `tcp` rule.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteDestination {
-    /// `destination`
+    /// Service and subset of the destination; required.
     pub destination: Field<Destination>,
-    /// `weight`
+    /// Share relative to the other destinations. Default: 0; without effect for a single destination.
     pub weight: Field<i64>,
 }

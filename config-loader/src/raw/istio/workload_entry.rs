@@ -8,18 +8,18 @@ use crate::raw::{Field, Map};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadEntry {
-    /// `address`
+    /// Address of the workload: an IP address, a DNS name or `unix://PATH`.
     pub address: Field<String>,
-    /// `ports`
+    /// Port numbers by name of the service's port. A missing name keeps the service's number.
     pub ports: Field<Map<i64>>,
-    /// `labels`
+    /// Labels of the workload.
     pub labels: Field<Map<String>>,
-    /// `network`
+    /// Network of the workload. Default: the proxy's own network.
     pub network: Field<String>,
-    /// `locality`
+    /// Locality of the workload, `REGION/ZONE/SUBZONE`. Default: the label `istio-locality`.
     pub locality: Field<String>,
-    /// `weight`
+    /// Load balancing weight relative to other endpoints. Default: 1.
     pub weight: Field<i64>,
-    /// `serviceAccount`
+    /// Service account that identifies the workload.
     pub service_account: Field<String>,
 }

@@ -9,23 +9,23 @@ use crate::raw::core::{Condition, LoadBalancerStatus};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MultiClusterService {
-    /// `spec`
+    /// Clusters that may serve and use the service.
     pub spec: Field<MultiClusterServiceSpec>,
-    /// `status`
+    /// Conditions and load balancer addresses.
     pub status: Field<ServiceStatus>,
 }
 
-/// `spec`.
+/// Clusters that may serve and use the service (`spec`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MultiClusterServiceSpec {
-    /// `types`
+    /// Exposure: one of `CrossCluster` and `LoadBalancer`; required.
     pub types: Field<Vec<Field<String>>>,
-    /// `ports`
+    /// Exposed ports. Default: all.
     pub ports: Field<Vec<Field<ExposurePort>>>,
-    /// `providerClusters`
+    /// Clusters whose endpoints may serve. Default: all.
     pub provider_clusters: Field<Vec<Field<ClusterSelector>>>,
-    /// `consumerClusters`
+    /// Clusters whose proxies may use endpoints of other clusters. Default: all.
     pub consumer_clusters: Field<Vec<Field<ClusterSelector>>>,
     /// `range`: deprecated
     pub range: Field<ExposureRange>,
@@ -35,38 +35,38 @@ pub struct MultiClusterServiceSpec {
     pub service_consumption_clusters: Field<Vec<Field<String>>>,
 }
 
-/// An entry of `ports` as written.
+/// Exposed port: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExposurePort {
-    /// `name`
+    /// Port name, if it must also match.
     pub name: Field<String>,
-    /// `port`
+    /// Port number of the service.
     pub port: Field<i64>,
 }
 
-/// Cluster name as written.
+/// Cluster by name: an entry of `providerClusters` or `consumerClusters`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSelector {
-    /// `name`
+    /// Name of the cluster; required.
     pub name: Field<String>,
 }
 
-/// `range` as written.
+/// Clusters that the service is exposed to (`range`, deprecated).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExposureRange {
-    /// `clusterNames`
+    /// Names of the clusters.
     pub cluster_names: Field<Vec<Field<String>>>,
 }
 
-/// `status`.
+/// Conditions and load balancer addresses (`status`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceStatus {
-    /// `conditions`
+    /// Conditions that controllers report.
     pub conditions: Field<Vec<Field<Condition>>>,
-    /// `loadBalancer`
+    /// Load balancer addresses for external clients.
     pub load_balancer: Field<LoadBalancerStatus>,
 }

@@ -9,65 +9,65 @@ use crate::raw::core::{Condition, SessionAffinityConfig};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImport {
-    /// `spec`
+    /// Ports and addresses of the service.
     pub spec: Field<ServiceImportSpec>,
-    /// `status`
+    /// Clusters that export the service, and conditions.
     pub status: Field<ServiceImportStatus>,
 }
 
-/// `spec`.
+/// Ports and addresses of the service (`spec`). Its endpoints are in EndpointSlices.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImportSpec {
-    /// `ports`
+    /// Ports of the service.
     pub ports: Field<Vec<Field<ServicePort>>>,
-    /// `ips`
+    /// Virtual IP addresses of the service.
     pub ips: Field<Vec<Field<String>>>,
-    /// `type`
+    /// Type: `ClusterSetIP` (default), or `Headless` without a virtual IP address.
     #[serde(rename = "type")]
     pub import_type: Field<String>,
-    /// `sessionAffinity`
+    /// Session affinity: `None` (default) or `ClientIP`.
     pub session_affinity: Field<String>,
-    /// `sessionAffinityConfig`
+    /// Settings of session affinity.
     pub session_affinity_config: Field<SessionAffinityConfig>,
-    /// `ipFamilies`
+    /// IP families of the service.
     pub ip_families: Field<Vec<Field<String>>>,
-    /// `internalTrafficPolicy`
+    /// Endpoints for traffic from inside of the cluster: `Cluster` or `Local`.
     pub internal_traffic_policy: Field<String>,
-    /// `trafficDistribution`
+    /// Preference between endpoints, such as `PreferSameZone`.
     pub traffic_distribution: Field<String>,
 }
 
-/// An entry of `ports` as written.
+/// Port of an imported service: an entry of `ports`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
-    /// `name`
+    /// Name of the port; may be empty for a single port.
     pub name: Field<String>,
-    /// `protocol`
+    /// Transport protocol. Default: `TCP`.
     pub protocol: Field<String>,
-    /// `appProtocol`
+    /// Application protocol.
     pub app_protocol: Field<String>,
-    /// `port`
+    /// Port number that clients use; required.
     pub port: Field<i64>,
 }
 
-/// `status`.
+/// Clusters that export the service, and conditions (`status`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImportStatus {
-    /// `clusters`
+    /// Clusters that export the service.
     pub clusters: Field<Vec<Field<ClusterStatus>>>,
-    /// `conditions`
+    /// Conditions that controllers report.
     pub conditions: Field<Vec<Field<Condition>>>,
-    /// `endpointSliceObjects`
+    /// Whether the import has EndpointSlices: `Absent` or `Present`; for information.
     pub endpoint_slice_objects: Field<String>,
 }
 
-/// An entry of `clusters` as written.
+/// Cluster that exports the service: an entry of `clusters`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterStatus {
-    /// `cluster`
+    /// Name of the cluster.
     pub cluster: Field<String>,
 }

@@ -366,7 +366,7 @@ impl<'a> Clusters<'a> {
     /// changed.
     fn unchanged(&mut self, id: ClusterId) -> Option<Arc<Cluster>> {
         self.cause = None;
-        // clusters of listeners that went away are not followed
+        // clusters of removed listeners are not kept up to date
         let before = self.previous.current_cluster(id)?;
         let reads = self.reads.get(id)?;
         self.cause = self.changes.why(reads).cloned();
@@ -431,7 +431,7 @@ impl<'a> Clusters<'a> {
         }
         let port = &*service.find_port(port)?;
         let state = self.registry.cluster(name);
-        // requests from other clusters stay here, whatever policies there are, so they cannot loop
+        // requests from other clusters stay in the local cluster whatever the policies say, so that they cannot loop
         let home = &self.services.members(self.view).own;
         let subset = policy.subset.as_ref();
         let own = service.endpoints.iter().filter(|workload| {

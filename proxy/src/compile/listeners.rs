@@ -175,7 +175,7 @@ pub fn lacks_export_listener(resources: &ResourceSet, identity: &Identity) -> bo
     if identity.export_listeners.is_empty() || resources.service_exports.is_empty() {
         return false;
     }
-    // without labels every Gateway may be meant
+    // a proxy without labels accepts every Gateway
     let selected =
         |gateway: &&Arc<Object<Gateway>>| identity.labels.is_empty() || selects(gateway, identity);
     let gateways = resources.gateways.values().filter(selected);

@@ -90,7 +90,7 @@ impl Members {
         let sources: Vec<&str> = slices.sources(view).collect();
         let ClusterNames { mut keys, serving } = ClusterNames::collect(view, sources);
         keys.extend(identity.members.iter().map(|member| member.key.as_str()));
-        // of two Clusters with one key that of the ruling group counts
+        // of two Clusters with one key, the one of the preferred API group applies
         let mut clusters: HashMap<&str, &Cluster> = HashMap::new();
         for cluster in view.all::<Cluster>().in_all_groups() {
             let key = cluster.spec.key.as_str();

@@ -63,7 +63,7 @@ impl<'a> Peers<'a> {
         let by = accepted.by.as_ref().map(|id| {
             let mut policies = resources.peer_authentications.values();
             let found = policies.find(|policy| policy.id == *id);
-            // one that is rejected counts all the same
+            // a rejected policy applies all the same
             let rejected = || Provenance {
                 object: id.to_string().into(),
                 file: "".into(),

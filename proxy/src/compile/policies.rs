@@ -186,7 +186,7 @@ impl<'a> Policies<'a> {
                 .find_map(|rule| rule.spec.subset(name))
                 .map(|subset| &subset.traffic_policy),
         };
-        // port-level settings take the place of everything
+        // port-level settings replace all others, and have no tunnel
         let policy = policy.filter(|policy| policy.port(port).is_none())?;
         let tunnel = policy.tunnel.as_deref()?;
         let (host, port) = (&tunnel.target_host, tunnel.target_port);
@@ -228,7 +228,7 @@ impl<'a> Policies<'a> {
             hasher.finish()
         };
         self.view.read_host(RULES, host, answer);
-        // those for a service hold for its host of the cluster set, too
+        // rules for a service apply to its cluster set host as well
         if let Some(native) = hostname::of_domain(host, &self.identity.domain) {
             self.view.read_host(RULES, &native, || 0);
         }
@@ -331,7 +331,7 @@ impl<'a> Effective<'a> {
                 interval: asked.interval,
                 probes: asked.probes,
             }),
-            // without one, connections may be idle for ever
+            // without an idle timeout, connections may stay idle
             tcp_idle_timeout: Some(pool.tcp.idle_timeout.unwrap_or(Duration::MAX)),
             connect_timeout: pool.tcp.connect_timeout,
             idle_timeout: pool

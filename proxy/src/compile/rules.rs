@@ -181,7 +181,7 @@ fn compile_variant(
 
 fn route_name(rule: &str, block: &str) -> Arc<str> {
     match (rule, block) {
-        // without a name of its own, a rule has none
+        // a rule or block without a name adds nothing
         ("", name) | (name, "") => name.into(),
         (rule, block) => format!("{rule}.{block}").into(),
     }
@@ -251,7 +251,7 @@ fn mirrors(
     scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Option<Mirrors<Destination>> {
-    // one without a share is as good as not written
+    // a mirror with a share of 0 has no effect
     let written =
         retries::mirrors(&sourced.rule).filter(|(share, _, _)| share.parts_per_million() > 0);
     let entries = written

@@ -352,7 +352,7 @@ impl<'a> Survey<'a> {
         if known.is_empty() {
             return format!("no DestinationRule that applies to {host} defines subsets");
         }
-        // among `v1` and `v2` everything is near
+        // short names such as `v1` and `v2` all resemble each other
         let near = suggest::nearest(subset, known.iter().copied()).filter(|_| subset.len() > 3);
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
         let known = known.join(", ");

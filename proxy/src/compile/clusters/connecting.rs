@@ -75,7 +75,7 @@ impl Clusters<'_> {
             let (serial, tls) = (serial(&pool, &[]), TlsOf::new());
             return Connecting { pool, tls, serial };
         }
-        // workloads of a mesh take HTTP/2, whatever their port declares
+        // sidecars of mesh workloads accept HTTP/2, whatever their port declares
         let is_behind = |member: &&Workload| member.behind.is_some();
         let all_behind = !members.is_empty() && members.iter().all(is_behind);
         if all_behind && port.carries_paths && pool.speaks == Speaks::Declared {

@@ -57,7 +57,7 @@ impl Clusters<'_> {
         let mut found: Vec<Found<'_>> = Vec::with_capacity(members.len());
         for &workload in members {
             workload.addresses(making.port, self.registry, |address, alternates| {
-                // a request would come back to this proxy, and go there again
+                // a request to the proxy's own HTTP proxy would loop
                 let socket = address.socket();
                 if socket.is_some_and(|at| self.identity.sockets.is_http_proxy(at)) {
                     return;
@@ -69,7 +69,7 @@ impl Clusters<'_> {
                 });
             });
         }
-        // of several of a cluster with one address the one counts that is known best, else the first
+        // of several workloads of a cluster with one address, the one with the best origin is used, else the first
         found.sort_by(|a, b| {
             let by_key = a.key().cmp(&b.key());
             by_key.then_with(|| a.workload.origin.cmp(&b.workload.origin))

@@ -51,7 +51,7 @@ impl Clusters<'_> {
             absence,
         } = stands_for;
         self.note_names(members);
-        // what follows from them is in the serial
+        // the serial of the TLS settings stands in for the certificates
         self.view.read(CERTIFICATES, || 0);
         let Connecting { pool, tls, serial } = self.connecting(making, members);
         let fingerprint = self.fingerprint(making, members, (&pools, absence), serial);
@@ -226,7 +226,7 @@ fn sources(service: &Service, policy: &ClusterPolicy) -> Sources {
     Sources::new(move || {
         let mut noted = HashSet::new();
         let mut all: Vec<_> = of_service.iter().flat_map(Written::provenances).collect();
-        // several selectors may take one workload in
+        // several selectors may match one workload
         all.retain(|one| noted.insert(one.clone()));
         all.extend(of_policy.iter().cloned());
         all

@@ -55,7 +55,7 @@ impl Clusters<'_> {
         destination: &WorkloadLabels,
     ) -> Arc<RequestStats> {
         let (source, destination) = match direction {
-            // who the client is, its connection tells at most by its certificate
+            // the client of an inbound connection is known at most by its certificate
             Direction::Inbound => (Arc::default(), Arc::clone(&self.source)),
             Direction::Gateway | Direction::Outbound => {
                 (Arc::clone(&self.source), Arc::new(destination.clone()))

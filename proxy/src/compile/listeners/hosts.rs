@@ -67,7 +67,7 @@ pub(in crate::compile) fn hosts<'a>(
             }
             let served = served_hosts(source, bound.server, identity);
             let further = source.hosts(&identity.domain).flat_map(|host| {
-                // each represents the one before: who names one has those behind it, too
+                // each alias represents the one before, so that a source for one also applies to those behind it
                 let mut further = aliases(&host);
                 let own = further.iter().position(|alias| named.contains(&**alias));
                 further.truncate(own.unwrap_or(further.len()));
@@ -117,7 +117,7 @@ fn lets_in(server: &Server, source: &RouteSource, host: &str) -> bool {
 impl<'a> HostParts<'a> {
     /// Adds a route source of a server. A source keeps its first position.
     fn attach(&mut self, source: &'a RouteSource, (gateway, of_first): (&'a GatewayRef, bool)) {
-        // of one server they come one after the other
+        // the hosts of one server come in a row
         let known = match of_first {
             true => self.attached.last_mut(),
             false => {
@@ -234,7 +234,7 @@ impl HostCompiler<'_> {
         if is_same {
             return Some(Arc::clone(before));
         }
-        // a change of addresses is no patch: all virtual hosts are looked at
+        // addresses stay the same here: after a change of them, all virtual hosts are checked
         Some(Arc::new(before.with_routes(virtual_hosts)))
     }
 

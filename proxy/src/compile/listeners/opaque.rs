@@ -264,7 +264,7 @@ impl OpaqueCompiler<'_> {
             let (destination, host) = (&weighted.destination, full(weighted, clusters));
             let port = clusters.port(&host, destination.port, self.key.address.port());
             if let Some(shift) = shift {
-                // a lone destination has no weight to speak of
+                // the weight of a single destination has no effect
                 let weight = if destinations.len() == 1 {
                     1
                 } else {
@@ -287,7 +287,7 @@ impl OpaqueCompiler<'_> {
             entries.push((weighted.weight.saturating_mul(whole), to));
         }
         let tunnel = entries.first().and_then(|(_, first)| {
-            // of several destinations no subset has a say
+            // with several destinations, the tunnel is that of the whole service
             clusters.tunnel(&first.name, entries.len() > 1)
         });
         OpaqueRoute {

@@ -49,7 +49,7 @@ pub(in crate::compile) fn balance(
         None => spread,
     };
     let algorithm = balancer.map_or(&Algorithm::Unsaid, |balancer| &balancer.algorithm);
-    // what a client is to stay with goes before how others are spread
+    // session affinity takes precedence over the rule's balancer, except for these algorithms
     let gives_way = matches!(
         algorithm,
         Algorithm::ConsistentHash(_) | Algorithm::Passthrough
@@ -74,7 +74,7 @@ pub(in crate::compile) fn balance(
 
 fn policy(algorithm: &Algorithm) -> Policy {
     match algorithm {
-        // no request has a key whose name is none: nothing is sticky
+        // an invalid header name matches no request, so that there is no affinity
         Algorithm::ConsistentHash(hash) => {
             hash_policy(hash).map_or(Policy::Simple(Simple::Random), Policy::Hash)
         }

@@ -265,14 +265,14 @@ impl Purpose<'_> {
         if !said.is_empty() || !mode.is_mesh() {
             return said.clone();
         }
-        // gateways have no part in it
+        // identities of gateways do not count
         let speaking = self
             .members
             .iter()
             .filter(|member| member.remoteness() == 0);
         let speaking =
             speaking.filter(|member| mode == ClientMode::IstioMutual || member.speaks_mesh_tls());
-        // an endpoint whose pod is not known yet is expected to be one of the others' accounts
+        // an endpoint whose pod is not known yet is assumed to have one of the other accounts
         let known = speaking
             .filter(|member| member.account.is_some() || member.labels_from != LabelSource::Slice);
         let accounts: Option<BTreeSet<Arc<str>>> =

@@ -29,7 +29,7 @@ pub(in crate::compile) fn split(
     let mut entries = Vec::with_capacity(destinations.len());
     for (position, (weighted, shift)) in destinations.iter().zip(shifts).enumerate() {
         let written = &weighted.destination;
-        // a lone destination has no weight to speak of
+        // the weight of a single destination has no effect
         let weight = if destinations.len() == 1 {
             1
         } else {

@@ -42,7 +42,7 @@ pub(in crate::compile) fn variants(
         let written = &weighted.destination;
         let host = complete(sourced, written, clusters);
         let shifts = clusters.shifts(&host);
-        // one that names a subset means that
+        // a destination with a subset is not shifted
         by_destination.push(if written.subset.is_some() || shifts.is_empty() {
             None
         } else if let Some(known) = all.iter().position(|known| known.host == host) {
@@ -60,7 +60,7 @@ pub(in crate::compile) fn variants(
     let variant = |number: usize| {
         let mut rest = number;
         let mut conditions = conditions.clone();
-        // the first host counts most: its choices are tried first
+        // the last host varies fastest, so that alternatives of the first host come first
         let mut chosen: Vec<&Choice> = Vec::with_capacity(all.len());
         for one in all.iter().rev() {
             chosen.push(&one.choices[rest % one.choices.len()]);

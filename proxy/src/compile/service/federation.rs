@@ -12,7 +12,7 @@ use config_loader::resource::flomesh::ClusterBalancing;
 use traffic::cluster::Absence;
 pub(in crate::compile) use traffic::cluster::federation::POOLS_MAX;
 
-// `check` warns of what is beyond it
+// `check` warns of a larger number of pools
 const _: () = assert!(POOLS_MAX == config_loader::catalog::POOLS_MAX);
 use crate::compile::members::Member;
 use crate::compile::service::Service;
@@ -136,7 +136,7 @@ pub(in crate::compile) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>)
         by_member: BTreeMap::new(),
         left_out: BTreeMap::new(),
     };
-    // endpoints with the same known facts get the same result
+    // endpoints with the same facts get the same result
     let alike = |a: &Workload, b: &Workload| Arc::ptr_eq(&a.facts, &b.facts);
     for workloads in service.endpoints.chunk_by(alike) {
         let workload = &workloads[0];

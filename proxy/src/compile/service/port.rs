@@ -89,7 +89,7 @@ impl Carries {
             {
                 Self::Bytes
             }
-            // a transport says nothing of what it carries
+            // a transport protocol does not tell the application protocol
             "tcp" | "" if !BYTES_BY_NUMBER.contains(&number) => Self::Detect,
             "mongo" | "redis" | "mysql" | "tcp" | "" => Self::Bytes,
             _ => Self::Detect,

@@ -48,7 +48,7 @@ impl Selections {
         now: &ResourceSet,
         changes: &mut Changes,
     ) {
-        // a selection that no service has any more is dropped
+        // drop selections that no service uses any more
         self.by_selector
             .retain(|_, selection| Arc::strong_count(selection) > 1);
         self.entries = WorkloadEntry::objects(now).clone();

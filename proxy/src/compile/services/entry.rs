@@ -47,7 +47,7 @@ pub(in crate::compile) fn outside(
         let own = std::mem::replace(&mut draft.service.endpoints, of_others);
         let endpoints = &mut draft.service.endpoints;
         endpoints.add(own.has_names(), move |listing| {
-            // the list is not kept
+            // cloned, so that the original does not cache its list
             for workload in &own.clone() {
                 let facts = listing.share(Facts {
                     entry_ports: Some(Arc::clone(&ports)),
@@ -110,7 +110,7 @@ fn add_endpoints(
     draft.saw(object);
     let spec = &object.spec;
     match spec.resolution {
-        // the address that the client dialled; a gateway knows none
+        // the endpoint is the address that the client dialed, which a gateway does not know
         Resolution::None | Resolution::DynamicDns => return,
         Resolution::Dns | Resolution::DnsRoundRobin | Resolution::Static => (),
     }

@@ -71,7 +71,7 @@ fn allocate(
         let Some(host) = one.hostname().map(|host| lower(host)) else {
             continue;
         };
-        // the host may be that of something else
+        // the host may belong to another resource
         let draft = collector.by_host.get(&host);
         let is_its = draft.is_some_and(|draft| draft.service.stands_for.is_some());
         if is_its && owners.get(&host) == Some(&number) {
@@ -329,7 +329,7 @@ impl Kube<'_> {
         let federated = self.federated();
         let local = self.service.by.iter();
         let local = local.filter_map(|one| one.object.spec.status.local_fqdn.as_ref());
-        // a name that is the host itself represents all of the service
+        // a local name equal to the host needs no draft of its own
         let others = local.chain(federated.iter().copied());
         for host in others.filter(|host| !host.eq_ignore_ascii_case(full)) {
             let mut other = self.draft(host);
@@ -359,7 +359,7 @@ impl Kube<'_> {
             let mut draft = self.draft(host);
             policies::expose(collector, &mut draft);
             self.remote(&mut draft, &Renamed::default());
-            // it represents the one cluster: no policy has to let it
+            // the host represents one cluster, so it needs no policy
             draft.service.is_cluster_set = true;
             draft.service.stands_for = Some(Arc::clone(&self.service.member));
             self.shift(collector, &mut draft);
@@ -452,7 +452,7 @@ impl Kube<'_> {
         if !flat.is_empty() {
             self.reached(&flat, (None, renamed), draft);
         }
-        // without a name there is nothing to ask a gateway for
+        // a gateway finds the service by its federated host
         let mut names = behind.iter().filter_map(|(one, _)| one.hostname());
         if let Some(name) = names.next() {
             let gateways = self.gateways.of(&self.service.member, draft);

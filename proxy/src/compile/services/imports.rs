@@ -261,7 +261,7 @@ fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Servic
             original_destination: false,
         });
     }
-    // an endpoint that imports of several groups name is one
+    // an endpoint in imports of several API groups is listed once
     let mut known: HashMap<WorkloadHost, Vec<Arc<Facts>>> = HashMap::new();
     for workload in service.endpoints.listed() {
         let facts = Arc::clone(&workload.facts);

@@ -39,7 +39,7 @@ fn of_host(collector: &mut Collector<'_>, host: &str, entry: &HostEntry) -> Opti
         }
     };
     for net in addresses {
-        // of several hosts with one address the first of the oldest resource has it
+        // if several hosts claim one address, the first host of the oldest resource gets it
         collector.claim((age, position.unwrap_or(0)), *net, &draft.service.host);
     }
     Some(draft)

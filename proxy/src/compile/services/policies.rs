@@ -43,7 +43,7 @@ pub(in crate::compile) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
             is_refused: false,
         });
     } else if is_withheld(collector, Kind::GlobalTrafficPolicy, draft) {
-        // as Locality: whatever it was meant to say, the local cluster serves and no other
+        // as Locality: until the policy is valid, only the local cluster serves
         draft.service.sharing = Some(Sharing {
             balancing: ClusterBalancing::Locality,
             targets: Vec::new(),
@@ -87,7 +87,7 @@ pub(in crate::compile) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
             consumers: keys(&spec.consumers),
         });
     } else if is_withheld(collector, Kind::MultiClusterService, draft) {
-        // as one without consumers: only the local cluster serves
+        // as with an empty list of consumers: only the local cluster serves
         draft.service.exposure = Some(Exposure {
             edge_only: false,
             ports: Vec::new(),

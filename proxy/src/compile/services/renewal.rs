@@ -128,7 +128,7 @@ impl Services {
                 .map_or_else(Default::default, |made| (made.hosts, made.claims));
             claims_differ |= claims != made.claims;
             for draft in drafts {
-                // of a host that is outside of clusters, too, nothing else counts
+                // a service of a cluster replaces an outside service with the same host
                 let outside = self
                     .units
                     .remove(&Unit::Outside(Arc::clone(&draft.service.host)));

@@ -163,7 +163,7 @@ impl<'a> SliceOf<'a> {
             let named = hostnames.binary_search_by_key(&number, |(of, _)| *of as usize);
             let known_alike = || known.iter().rev().find(|(of, _)| *of == alike);
             let facts = match named.ok().and_then(|at| hostnames.get(at)) {
-                // no other has its name
+                // hostnames are unique, so these facts are not shared
                 Some((_, hostname)) => facts_with(Some(hostname)),
                 None => match known_alike() {
                     Some((_, facts)) => Arc::clone(facts),
@@ -185,8 +185,8 @@ impl<'a> SliceOf<'a> {
         info: &PodInfo,
         labels: Option<Labels>,
     ) -> Facts {
-        // a slice lists the ports that its endpoints serve; without any, or with one that represents all, the service's
-        // count
+        // a slice lists the ports that its endpoints serve; without ports, or with one that represents all, the ports
+        // of the service apply
         let listed = &self.slice.spec.ports;
         let owner = endpoint.owner_from(&self.slice.id.namespace);
         Facts {

@@ -90,7 +90,7 @@ fn routes(
 fn naming(now: &ResourceSet, identity: &Identity, services: &Touched) -> Option<Vec<RouteSource>> {
     let mut reshaped = HostIndex::new();
     for host in &services.reshaped {
-        // short names and aliases of hosts depend on which of these there are
+        // short names and aliases depend on the existing cluster set hosts
         if host.ends_with(hostname::CLUSTER_SET) {
             return None;
         }

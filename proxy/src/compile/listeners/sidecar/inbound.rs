@@ -150,7 +150,7 @@ fn own_ports(made: &Made<'_>, clusters: &Clusters<'_>) -> BTreeMap<u16, (Arc<Hos
             continue;
         };
         for port in &service.ports {
-            // a name of a port means what the endpoints say
+            // the endpoints resolve a named target port
             let mut listed = service.endpoints.iter();
             let own = listed.find_map(|workload| workload.port(port));
             let number = own.unwrap_or(port.target);
@@ -183,7 +183,7 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
         (_, false) => captured_port(Intake::CapturedInbound, number),
     };
     let loopback = LocalEndpoint::Loopback([127, 0, 0, 1].into(), number);
-    // without capture, where the client wanted to go is unknown
+    // without capture, the address that the client dialed is unknown
     let endpoint = entry.default_endpoint.as_ref();
     let endpoint = endpoint.or_else(|| has_socket.then_some(&loopback));
     let services = own_ports(made, clusters);
@@ -271,7 +271,7 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
     }
     let alpn = if is_http { Alpn::Http } else { Alpn::None };
     let tls = match made.peers.on_port(port, alpn) {
-        // without a certificate there is no TLS between workloads, and all else passes unless it is required
+        // without a certificate there is no mesh mTLS; plain text is accepted unless mTLS is required
         None
         | Some(PortTls {
             tls: None,

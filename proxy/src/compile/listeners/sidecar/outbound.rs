@@ -44,7 +44,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
             place(made, egress, (service, port), &mut placed);
         }
     }
-    // what is asked for by the Sidecar is there, though no service has the port
+    // ports of the Sidecar have a listener even if no service has them
     for entry in egress.into_iter().flatten() {
         if let Some(port) = &entry.port {
             for key in keys(made, Some(entry), port.number) {
@@ -168,7 +168,7 @@ fn place(
             let mut port = port.clone();
             if let Some(entry) = entry {
                 on_port.ask(entry);
-                // what the Sidecar declares counts before what the service does
+                // the protocol of the Sidecar takes precedence over that of the service
                 let declared = declared(entry).filter(|carries| *carries != Carries::Detect);
                 port.carries = declared.unwrap_or(port.carries);
             }
@@ -293,7 +293,7 @@ fn add(
         provenance,
         skipped: Vec::new(),
         service: match (&port_wide.http, &port_wide.tls) {
-            // nothing of a connection has to be looked at
+            // no bytes of a connection have to be inspected
             (None, TlsBytes::Opaque) => Service::Opaque(port_wide.opaque),
             _ => detected(port_wide, before),
         },
@@ -320,7 +320,7 @@ fn add_exact(
         let compiled = connections.of_service(service, port.number, &to, clusters);
         let routes = assemble(compiled, None, before.and_then(opaque_of));
         let service = match port.carries {
-            // requests are told apart by host, as on the port as a whole
+            // requests are routed by host, as on the port as a whole
             Carries::Detect => detected(
                 Detected {
                     http: http.cloned(),
@@ -350,7 +350,7 @@ fn bytes(
     clusters: &mut Clusters<'_>,
 ) -> (TlsBytes, Arc<OpaqueRoutes>) {
     let port = connections.key.address.port();
-    // what is not TLS after all goes to the service that was dialed
+    // connections to TLS services that are not TLS go to the service that was dialed
     let addressed = sorted.tls.iter().filter(|(_, _, nets)| !nets.is_empty());
     let mut bytes: Vec<Compiled> = Vec::new();
     for (service, port, nets) in sorted.nets.iter().chain(addressed) {

@@ -53,7 +53,7 @@ impl OwnTls {
             names: Box::new(["*".into()]),
             protocol: self.protocol,
             provenance: provenance.first().cloned().unwrap_or_else(nowhere),
-            // it is the only one
+            // the listener has no other server
             clients: None,
             handling: Handling::Terminate {
                 tls: self.tls,

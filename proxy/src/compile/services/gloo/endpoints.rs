@@ -210,7 +210,7 @@ fn list(objects: &[Arc<Object<Destination>>], remote: Option<&Remote>, listing: 
         let locality = format!("{region}/{}/{}", endpoint.zone, endpoint.sub_zone);
         let facts = Facts {
             ports: ports.clone(),
-            // what another cluster does not say of a port, it does not serve
+            // a remote endpoint serves only the ports that its Destination lists
             only_ports: remote.is_some(),
             labels: Arc::new(endpoint.labels.clone()),
             locality: match (locality.trim_end_matches('/'), member) {

@@ -64,7 +64,7 @@ Exit codes: 0 done, 1 the input is wrong, 2 the usage is wrong, 70 an internal e
 #[derive(Debug, Parser)]
 #[command(name = "strait", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }

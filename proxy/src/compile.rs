@@ -1,14 +1,14 @@
-//! A pure function from a resource set to a snapshot.
+//! Compiles a resource set into a snapshot, as a pure function.
 //!
 //! Reads no clock and does no I/O; live state comes from the registry by identity. It does all the work that a request
 //! should not do: names are completed, route sources and delegates merged, policies chosen, match tables and
-//! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
+//! balancers built. Parts of the previous snapshot are kept by `Arc` if their inputs have not changed.
 //!
-//! Each step reads the results of the steps before it, and no later ones: `route_source` (resources that route, in one
-//! form), `applies` (which resources count for this proxy) and `members` (the Kubernetes clusters), `service` (what a
-//! service is) and `services` (all of them), `policies` (what DestinationRules say), `clusters`, `rules` (the rules of
-//! route sources) and `listeners`. `update` carries over from one compile to the next. `survey` asks the same functions
-//! for `strait explain`.
+//! Each step reads the results of the steps before it, and no later ones: `route_source` (resources that route, in
+//! one form), `applies` (resources that apply to this proxy) and `members` (Kubernetes clusters), `service` (one
+//! service) and `services` (all of them), `policies` (settings of DestinationRules), `clusters`, `rules` (rules of
+//! route sources) and `listeners`. `update` keeps state from one compile for the next. `survey` applies the same
+//! functions for `strait explain`.
 
 mod applies;
 
@@ -46,14 +46,14 @@ pub use survey::Survey;
 pub use update::service_cache::ServiceCache;
 use update::service_cache::Start;
 
-/// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is
+/// Compiles a snapshot. Unchanged parts are taken from `previous`, which must be of the same registry; the result is
 /// the same as that of a fresh compile.
 pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
     compile_again(inputs, previous, &mut ServiceCache::default())
 }
 
-/// Compiles a snapshot as [`compile`] does, with the help of what the last compile left in `service_cache`. `previous`
-/// is the snapshot that that compile made.
+/// Compiles a snapshot as [`compile`] does, with the services that the last compile left in `service_cache`. `previous`
+/// must be the snapshot of that compile.
 pub fn compile_again(
     inputs: &Inputs<'_>,
     previous: &Snapshot,

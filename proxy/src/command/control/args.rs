@@ -207,7 +207,7 @@ impl EtcdArgs {
     }
 }
 
-/// What there is besides the server.
+/// Subcommands of `strait control`.
 #[derive(Debug, Subcommand)]
 pub enum ControlCommand {
     /// List the proxies that follow a config server: what each has in effect, and what it rejects

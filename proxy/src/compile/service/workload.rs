@@ -16,7 +16,7 @@ use crate::compile::members::Member;
 use crate::compile::service::port::Labels;
 use crate::compile::service::port::Port;
 use crate::upstream::{Alternates, TcpKeepalive};
-use traffic::cluster::{Hop, LabelSource, Locality};
+use traffic::cluster::{LabelSource, Locality, RemoteGateway};
 use traffic::registry::{Address, Registry};
 
 /// What a list looks back to for workloads that are alike.
@@ -63,7 +63,7 @@ pub(in crate::compile) struct Facts {
     /// What kind of resource it is from.
     pub origin: Origin,
     /// How its gateway is asked for it; none for one that is reached directly.
-    pub hop: Option<Arc<Hop>>,
+    pub hop: Option<Arc<RemoteGateway>>,
     /// The workload behind it, where it is a gateway that passes the workloads' own TLS on.
     pub behind: Option<Arc<Behind>>,
     /// Probes of the kernel on silent connections, where no rule says so.

@@ -10,7 +10,7 @@ use proxy::snapshot::Snapshot;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use traffic::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
-use traffic::cluster::{Ask, Cluster, Outcome, Spread};
+use traffic::cluster::{Cluster, Outcome, PickInput, Spread};
 use traffic::registry::{Moment, Visit, why};
 
 /// Returns a function that picks with a different hash each time.
@@ -19,9 +19,9 @@ fn picks_of(cluster: &Cluster) -> impl FnMut() -> Option<EndpointIdx> {
     let mut hash = 0_u64;
     move || {
         hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let ask = Ask {
+        let ask = PickInput {
             hash: Some(hash),
-            ..Ask::default()
+            ..PickInput::default()
         };
         black_box(cluster.pick(ask, &mut rng))
     }
@@ -56,9 +56,9 @@ fn pinned(criterion: &mut Criterion) {
             let client = client.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let at = Moment(second * 1_000);
             let stay = cluster.stay(Visit { client, at }).expect("clients stay");
-            let ask = Ask {
+            let ask = PickInput {
                 hash: Some(client),
-                ..Ask::default()
+                ..PickInput::default()
             };
             black_box(cluster.pick_for(&stay, ask, &mut rng))
         };
@@ -198,18 +198,19 @@ fn members(criterion: &mut Criterion) {
         let alone = cluster(federation.pools()[0].cluster).expect("a pool");
         let mut rng = SmallRng::seed_from_u64(1);
         group.bench_function(BenchmarkId::new("alone", count), |bencher| {
-            bencher.iter(|| black_box(alone.pick(Ask::default(), &mut rng)));
+            bencher.iter(|| black_box(alone.pick(PickInput::default(), &mut rng)));
         });
         group.bench_function(BenchmarkId::new("by weight", count), |bencher| {
-            bencher.iter(|| black_box(federation.choose(1, cluster, Ask::default(), &mut rng)));
+            bencher
+                .iter(|| black_box(federation.choose(1, cluster, PickInput::default(), &mut rng)));
         });
         let mut hash = 0_u64;
         group.bench_function(BenchmarkId::new("by key", count), |bencher| {
             bencher.iter(|| {
                 hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let ask = Ask {
+                let ask = PickInput {
                     hash: Some(hash),
-                    ..Ask::default()
+                    ..PickInput::default()
                 };
                 black_box(federation.choose(1, cluster, ask, &mut rng))
             });

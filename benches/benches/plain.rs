@@ -19,7 +19,7 @@ use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
 use rand::Rng;
 use traffic::balance::EndpointIdx;
-use traffic::cluster::Ask;
+use traffic::cluster::PickInput;
 use traffic::filter::{Action, timeout};
 use traffic::registry::{Moment, Registry};
 use traffic::route::{RequestHead, normalize_host, normalize_path};
@@ -104,7 +104,7 @@ fn decide(
     }
     let endpoint = snapshot
         .cluster(destination.cluster)?
-        .pick(Ask::default(), rng);
+        .pick(PickInput::default(), rng);
     // asked when the response is there
     let conditions = &filters.retry.as_ref()?.conditions;
     let again = conditions.on_response(StatusCode::OK, response);

@@ -9,8 +9,8 @@ use proxy::upstream::Protocol;
 use traffic::balance::{EndpointIdx, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use traffic::cluster::locality::{self, TopologyLabels};
 use traffic::cluster::{
-    Balance, Cluster, Common, Endpoint, EndpointTls, LabelSource, Locality, Outcome, OutlierPolicy,
-    Parts, RetryLimit,
+    Balance, Cluster, Endpoint, EndpointTls, LabelSource, Locality, Outcome, OutlierPolicy, Parts,
+    RetryLimit, SharedProperties,
 };
 use traffic::provenance::Sources;
 use traffic::registry::{Address, Moment, Registry};
@@ -113,7 +113,7 @@ fn registered_endpoints(
                 address,
                 alternates: None,
                 weight: *weight,
-                common: Arc::new(Common {
+                common: Arc::new(SharedProperties {
                     locality: Locality::new(locality.as_str()),
                     network: Arc::default(),
                     member: None,

@@ -9,7 +9,7 @@ use proxy::snapshot::Snapshot;
 use proxy::telemetry::WorkerId;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use traffic::cluster::{Ask, Outcome, Spread};
+use traffic::cluster::{Outcome, PickInput, Spread};
 use traffic::registry::{Moment, Visit};
 
 #[test]
@@ -29,9 +29,9 @@ fn picks_and_outcomes_allocate_nothing() {
             let mut rng = SmallRng::seed_from_u64(1);
             let mut once = |hash: u64| {
                 let hash = Some(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                let ask = Ask {
+                let ask = PickInput {
                     hash,
-                    ..Ask::default()
+                    ..PickInput::default()
                 };
                 let picked = cluster.pick(ask, &mut rng).expect("an endpoint");
                 for outcome in [
@@ -61,9 +61,9 @@ fn picks_for_clients_that_stay_allocate_nothing() {
         let client = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let at = Moment(1 + number * 10);
         let stay = cluster.stay(Visit { client, at }).expect("clients stay");
-        let ask = Ask {
+        let ask = PickInput {
             hash: Some(client),
-            ..Ask::default()
+            ..PickInput::default()
         };
         let picked = cluster.pick_for(&stay, ask, &mut rng);
         assert!(picked.is_some());
@@ -86,9 +86,9 @@ fn choices_among_members_allocate_nothing() {
         let mut rng = SmallRng::seed_from_u64(1);
         let mut once = |hash: u64| {
             for hash in [None, Some(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15))] {
-                let ask = Ask {
+                let ask = PickInput {
                     hash,
-                    ..Ask::default()
+                    ..PickInput::default()
                 };
                 let cluster = |id| snapshot.cluster(id);
                 let chosen = federation.choose(1, cluster, ask, &mut rng);

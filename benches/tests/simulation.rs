@@ -11,7 +11,9 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use traffic::balance::{EndpointIdx, HashAlgorithm, Policy};
 use traffic::cluster::locality::Pattern;
-use traffic::cluster::{Ask, Avoid, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
+use traffic::cluster::{
+    Avoid, Balance, Cluster, Outcome, OutlierPolicy, PickInput, Spread, Warmup,
+};
 use traffic::registry::{EventKind, Moment};
 
 const SEEDS: u64 = 300;
@@ -177,9 +179,9 @@ impl World {
     /// Runs one request: picks endpoints for its attempts and records the outcomes. Some requests exclude exhausted
     /// priorities on retries.
     fn request(&mut self) {
-        let ask = Ask {
+        let ask = PickInput {
             hash: Some(self.rng.random()),
-            ..Ask::default()
+            ..PickInput::default()
         };
         let widens = self.rng.random_bool(0.3);
         let mut tried = Vec::new();

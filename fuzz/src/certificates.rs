@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use proxy::tls::material::{AuthoritiesPem, IdentityPem};
-use proxy::tls::{Alpn, Authorities, Clients, Identity, ServerSettings, ServerTls, Version};
+use proxy::tls::{
+    Alpn, Authorities, ClientCertRequirements, Identity, ServerSettings, ServerTls, Version,
+};
 
 /// Time at which the certificates of the corpus are valid.
 const NOW: i64 = 1_800_000_000;
@@ -41,7 +43,9 @@ pub fn run(bytes: &[u8]) {
     let settings = ServerSettings {
         version_max: Version::Tls13,
         alpn: Alpn::Http,
-        clients: authorities.is_ok().then(Box::<Clients>::default),
+        clients: authorities
+            .is_ok()
+            .then(Box::<ClientCertRequirements>::default),
         ..ServerSettings::default()
     };
     let server = ServerTls::new(

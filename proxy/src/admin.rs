@@ -33,7 +33,7 @@ pub use cluster_views::{clusters as cluster_views, remote_cluster_states};
 pub use dump::{DumpedResources, dump};
 pub use events::views as event_views;
 pub use hosts::{ADMIN_HOSTS_MAX, AdminHosts};
-pub use page::Offer;
+pub use page::PageSet;
 pub use server::{AdminLimits, serve};
 pub use state::{AdminState, Explainer, Source};
 

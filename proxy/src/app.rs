@@ -44,7 +44,7 @@ use crate::worker::{self, Workers};
 use traffic::registry::{Registry, WakeSignal};
 
 use self::admin_sockets::AdminSockets;
-use self::handover::{Ends, Inheritance};
+use self::handover::{EndReceiver, InheritedSockets};
 use self::settings::build_info;
 pub use self::settings::{OutboundDrain, Settings};
 use self::shutdown::Shutdown;
@@ -110,7 +110,7 @@ fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
 }
 
 /// Starts the tasks that update the snapshot and the state of endpoints.
-fn look_after(control: Control, slot: &SnapshotSlot) {
+fn spawn_control_tasks(control: Control, slot: &SnapshotSlot) {
     tokio::spawn(EjectionSweep::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
@@ -126,7 +126,7 @@ struct App {
     /// Process of the workload, whose end ends the proxy.
     workload: Workload,
     /// Handover to another process.
-    ends: Ends,
+    ends: EndReceiver,
     /// File watches; dropping them ends the watching.
     watches: (Watch, Option<Watch>),
 }
@@ -141,7 +141,7 @@ impl App {
         let workload = Workload::find(settings.exit_with.as_ref())?;
         let telemetry = Telemetry::new(settings.concurrency.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
-        let mut inheritance = Inheritance::of(&settings)?;
+        let mut inheritance = InheritedSockets::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
         let (found, watches, reported) = sources::follow(&settings, &telemetry.propagation)?;
         let live = (Arc::new(Registry::seeded(rand::random())), Arc::default());
@@ -175,7 +175,7 @@ impl App {
         };
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
-        look_after(control, &slot);
+        spawn_control_tasks(control, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
         let sources = pages::Sources {
             slot,

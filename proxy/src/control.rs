@@ -46,10 +46,10 @@ use crate::tls::material::date;
 use advice::Advice;
 use certificates::Directories;
 use dns::Follower;
-pub use held::Held;
+pub use held::HeldObject;
 use propagation::Propagation;
 use publish::Publisher;
-use remote_clusters::FoundMembers;
+use remote_clusters::RemoteClustersState;
 use reported_state::ReportedState;
 use traffic::registry::Registry;
 
@@ -77,7 +77,7 @@ pub const DNS_CHANGES_MAX: usize = 1_024;
 
 /// Result of the sources' last look.
 #[derive(Clone, Default)]
-pub struct Found {
+pub struct SourcesState {
     /// Valid objects.
     pub set: Arc<ResourceSet>,
     /// All findings.
@@ -91,12 +91,12 @@ pub struct Found {
     /// Newest update of each source, and whether it is in effect.
     pub propagation: Propagation,
     /// State of the remote clusters file.
-    pub members: FoundMembers,
+    pub members: RemoteClustersState,
 }
 
-impl Found {
+impl SourcesState {
     /// Stores a change of the resources.
-    pub fn absorb(&mut self, update: Update) {
+    pub fn apply_update(&mut self, update: Update) {
         self.set = update.set;
         self.diagnostics = update.diagnostics;
         self.quarantined = update.quarantined;
@@ -113,8 +113,8 @@ impl Found {
     }
 
     /// Returns all objects and files whose newest version is rejected.
-    fn held(&self) -> Vec<Held> {
-        let objects = self.quarantined.iter().map(|refused| Held {
+    fn held(&self) -> Vec<HeldObject> {
+        let objects = self.quarantined.iter().map(|refused| HeldObject {
             kind: refused.object.kind.as_str(),
             name: refused.object.to_string(),
             in_force: refused.in_force,
@@ -125,7 +125,7 @@ impl Found {
 }
 
 /// Objects and files whose newest version is rejected, shared with the admin page.
-pub type Quarantine = Arc<Mutex<Vec<Held>>>;
+pub type Quarantine = Arc<Mutex<Vec<HeldObject>>>;
 
 /// State of the control task.
 pub struct Control {
@@ -134,7 +134,7 @@ pub struct Control {
     /// Follows DNS names.
     pub follower: Follower,
     /// Notified of every change of the sources.
-    pub found: watch::Receiver<Found>,
+    pub found: watch::Receiver<SourcesState>,
     /// Receives every name whose addresses have changed.
     pub names: mpsc::Receiver<Arc<str>>,
     /// Tells workers which listeners to open.
@@ -210,7 +210,8 @@ impl Control {
             return;
         }
         let settings = found.members.settings.as_ref();
-        let knows_more = settings.is_some_and(|settings| self.publisher.know(settings));
+        let knows_more =
+            settings.is_some_and(|settings| self.publisher.set_remote_clusters(settings));
         let has_others = self.names_other_certificates(&found.set, knows_more)
             && self.look_at_certificates(&found.set);
         let before = self.publisher.generation();
@@ -313,14 +314,15 @@ impl Control {
     }
 
     /// Stores the rejected objects, and logs each once.
-    fn hold(&self, refused: Vec<Held>) {
+    fn hold(&self, refused: Vec<HeldObject>) {
         let mut held = self
             .quarantine
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for refused in &refused {
-            let same =
-                |known: &Held| known.name == refused.name && known.in_force == refused.in_force;
+            let same = |known: &HeldObject| {
+                known.name == refused.name && known.in_force == refused.in_force
+            };
             if held.iter().any(same) {
                 continue;
             }

@@ -30,10 +30,10 @@ use tokio::time::Instant;
 
 pub use hosts::TLS_HOSTS_MAX;
 pub use incoming::Incoming;
-pub use target::{Choice, Failed, Phase, PoolTarget};
+pub use target::{ConnectionChoice, Failed, Phase, PoolTarget};
 pub use traffic::connection::{
-    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Source,
-    Speaks, WAITING_REQUESTS_MAX,
+    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, HttpVersionPolicy, IDLE_CONNECTIONS_MAX, Limits,
+    PoolSettings, Source, WAITING_REQUESTS_MAX,
 };
 
 use self::endpoint_pool::{EndpointPool, Shared, Stack};
@@ -107,7 +107,7 @@ impl Pools {
         &self,
         target: PoolTarget<'a>,
         message: &'a mut Option<Message<B>>,
-        choice: Choice,
+        choice: ConnectionChoice,
     ) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<'a, B>
     where
         B: Body<Data = Bytes> + Unpin + 'static,
@@ -127,7 +127,7 @@ impl Pools {
         target: PoolTarget<'a>,
         request: &'a mut Option<Request<B>>,
         interim: Option<&'a Arc<dyn Interim>>,
-        choice: Choice,
+        choice: ConnectionChoice,
     ) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<'a, B>
     where
         B: Body<Data = Bytes> + Unpin + 'static,
@@ -140,7 +140,10 @@ impl Pools {
     fn pool(&self, target: &PoolTarget<'_>) -> Rc<EndpointPool> {
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(target.key()).or_insert_with(|| {
-            target.cluster.connections.attend(&self.wake_signal);
+            target
+                .cluster
+                .connections
+                .register_wake_signal(&self.wake_signal);
             Rc::new(EndpointPool {
                 cluster: Arc::clone(target.cluster),
                 endpoint: Arc::downgrade(target.state),

@@ -36,7 +36,7 @@ pub mod store;
 mod verify;
 
 pub use client::{ClientMode, ClientSettings, ClientTls, Inside, Naming};
-pub use clients::Clients;
+pub use clients::ClientCertRequirements;
 pub use material::{Authorities, Facts, Identity, Name};
 pub use peer::Peer;
 pub use problem::{Problem, ProblemKind};

@@ -19,11 +19,11 @@ pub mod tunnel;
 mod tunnelled;
 
 pub use buffers::Buffers;
-pub use connect::{ConnectSettings, Dialed, Ends, dial};
+pub use connect::{ConnectSettings, ConnectionInfo, TcpConnection, dial};
 pub use counts::Counts;
-pub use proxy_protocol::{Announced, Client};
+pub use proxy_protocol::{AnnouncedClient, Client};
 pub use sender::{Connected, Sender, connect};
 pub use streams::StreamLimit;
-pub use tls::{Agreed, Host, Secured, TlsTarget};
+pub use tls::{ConnectionTls, Host, NegotiatedTls, TlsTarget};
 pub use traffic::connection::{Alternates, Protocol, ProxyProtocol, Reach, TcpKeepalive};
 pub use tunnel::{Tunnel, TunnelMethod};

@@ -46,13 +46,13 @@ pub mod warmup;
 /// Name of the cluster for traffic of a workload to unknown destinations. It never has an endpoint.
 pub const BLACK_HOLE: &str = "BlackHoleCluster";
 
-pub use affinity::Stay;
+pub use affinity::AffinityLookup;
 pub use check::{HealthCheck, Probe};
 pub use compiled::Cluster;
 pub use dialed::Dialed;
-pub use endpoint::{Common, Endpoint, EndpointTls, Hop, LabelSource};
+pub use endpoint::{Endpoint, EndpointTls, LabelSource, RemoteGateway, SharedProperties};
 pub use federation::{Absence, Federation, Replay};
-pub use live::{Ask, Avoid, Live};
+pub use live::{Avoid, PickInput, PickTables};
 pub use locality::{Locality, Plan, Spread};
 pub use outlier::{Outcome, OutlierPolicy, Verdict};
 pub use parts::{Balance, Parts};

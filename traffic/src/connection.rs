@@ -11,8 +11,8 @@ mod settings;
 pub use alternates::{ADDRESSES_MAX, Alternates, Reach};
 pub use protocol::Protocol;
 pub use settings::{
-    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Source,
-    Speaks, WAITING_REQUESTS_MAX,
+    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, HttpVersionPolicy, IDLE_CONNECTIONS_MAX, Limits,
+    PoolSettings, Source, WAITING_REQUESTS_MAX,
 };
 
 /// TLS configuration of connections to endpoints, made by the owner of the sockets.

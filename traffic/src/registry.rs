@@ -30,7 +30,9 @@ pub use affinity_table::{
     AFFINITY_ENTRIES_MAX, AffinityEntry, AffinityTable, EndpointNumber, Visit,
 };
 pub use checked::{Checked, Thresholds};
-pub use cluster::{CURSORS, ClusterId, ClusterState, Cursor, EjectionTurn, Ejections, Flips};
+pub use cluster::{
+    AvailabilityChanges, CURSORS, ClusterId, ClusterState, Cursor, EjectionLock, Ejections,
+};
 pub use connection_permits::{ConnectionPermit, IdleMark, QueueTicket, Turn};
 pub use connections::{Closing, Connections, Offer, PASSED_OVER_MAX, WakeSignal};
 pub use health::{Health, Streak, why};
@@ -176,7 +178,7 @@ pub struct Registry {
     clusters: DashMap<Arc<str>, Arc<ClusterState>>,
     names: DashMap<Arc<str>, Arc<Resolution>>,
     journal: Arc<Journal>,
-    flips: Arc<Flips>,
+    flips: Arc<AvailabilityChanges>,
     endpoint_ids: AtomicU64,
     cluster_ids: AtomicU32,
     /// Seed of the first turns of rotations; 0 to start all rotations with their first member.

@@ -20,7 +20,7 @@ use crate::load::outcome::{Expected, Reply, Sample};
 use crate::load::pacer::Pacer;
 use crate::load::protocol::Protocol;
 use crate::load::queue::Order;
-use crate::load::request::{Common, Requests};
+use crate::load::request::{Requests, SharedProperties};
 use crate::load::schedule::{Arrivals, Part, Schedule};
 
 /// Client timeout; no proxy delays a request as long.
@@ -115,7 +115,7 @@ fn dialer(port: u16) -> Dialer {
 }
 
 fn requests() -> Result<Requests, Failure> {
-    let common = Common {
+    let common = SharedProperties {
         method: None,
         headers: Block::default(),
         body: Bytes::new(),

@@ -11,7 +11,7 @@ use super::protocol::Protocol;
 
 /// Parts that all requests share.
 #[derive(Clone, Debug)]
-pub struct Common {
+pub struct SharedProperties {
     /// Method; if `None`, GET, or POST with a body.
     pub method: Option<Method>,
     /// Headers of every request.
@@ -35,7 +35,7 @@ impl Requests {
     pub fn new(
         protocol: Protocol,
         address: &Address,
-        common: &Common,
+        common: &SharedProperties,
         blocks: &[Block],
     ) -> Result<Self, Error> {
         let none = [Block::default()];
@@ -68,7 +68,7 @@ impl Requests {
 fn head(
     protocol: Protocol,
     address: &Address,
-    common: &Common,
+    common: &SharedProperties,
     block: &Block,
 ) -> Result<Request<()>, Error> {
     let host = block.host.as_ref().or(common.headers.host.as_ref());
@@ -150,16 +150,21 @@ fn framed(message: &Bytes) -> Bytes {
 mod tests {
     use super::*;
 
-    fn common(body: &'static str) -> Common {
+    fn common(body: &'static str) -> SharedProperties {
         let body = Bytes::from_static(body.as_bytes());
-        Common {
+        SharedProperties {
             method: None,
             headers: Block::default(),
             body,
         }
     }
 
-    fn requests(protocol: Protocol, url: &str, common: &Common, lines: &[&str]) -> Requests {
+    fn requests(
+        protocol: Protocol,
+        url: &str,
+        common: &SharedProperties,
+        lines: &[&str],
+    ) -> Requests {
         let block = |line: &&str| {
             let mut block = Block::default();
             block.add(line).unwrap();

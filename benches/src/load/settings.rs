@@ -16,7 +16,7 @@ use super::error::Error;
 use super::headers_file::{self, Block, FILE_BYTES_MAX};
 use super::outcome::Expected;
 use super::protocol::Protocol;
-use super::request::{Common, Requests};
+use super::request::{Requests, SharedProperties};
 use super::schedule::Arrivals;
 use super::tls::{self, Trust};
 
@@ -78,7 +78,7 @@ impl Settings {
             Some(path) => Bytes::from(read("--body", path, BODY_BYTES_MAX)?),
             None => Bytes::new(),
         };
-        let common = Common {
+        let common = SharedProperties {
             method: arguments.method.clone(),
             headers,
             body,

@@ -17,7 +17,7 @@ use proxy::snapshot::{Security, Snapshot};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use traffic::cluster::federation::{Choice, Federation};
-use traffic::cluster::{Ask, Cluster, Outcome};
+use traffic::cluster::{Cluster, Outcome, PickInput};
 use traffic::registry::{Address, ClusterId, Moment};
 use traffic::route::{RequestHead, normalize_host};
 
@@ -100,13 +100,17 @@ impl Play {
     fn choose(&mut self, web: &Cluster) -> Option<(Option<usize>, Arc<Cluster>, u32)> {
         let snapshot = Arc::clone(&self.snapshot);
         let Some(federation) = &web.federation else {
-            let picked = web.pick(Ask::default(), &mut self.rng)?;
+            let picked = web.pick(PickInput::default(), &mut self.rng)?;
             let web = Arc::clone(snapshot.cluster(web.id())?);
             return Some((None, web, picked.0));
         };
         let cluster = |id| snapshot.cluster(id);
-        let choice =
-            federation.choose(snapshot.generation, cluster, Ask::default(), &mut self.rng)?;
+        let choice = federation.choose(
+            snapshot.generation,
+            cluster,
+            PickInput::default(),
+            &mut self.rng,
+        )?;
         self.told.shifts += usize::from(choice.shifted_from.is_some());
         Some(self.taken(federation, choice))
     }
@@ -230,7 +234,7 @@ impl Play {
             return;
         }
         loop {
-            let ask = Ask::default();
+            let ask = PickInput::default();
             let choice = federation.choose_after(tier, cluster, ask, &mut self.rng);
             let Some(choice) = choice else {
                 assert_eq!(expected.next(), None, "a tier was left out");

@@ -57,7 +57,7 @@ struct HttpGet {
 
 /// Request of the kubelet, as far as the probe of the container depends on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ProbeRequest<'a> {
     /// Path of the request.
     pub(super) path: &'a str,
     /// Headers of the request, those of the probe included.
@@ -70,7 +70,7 @@ pub(super) struct Asked<'a> {
 
 impl AppProbers {
     /// Returns the path of the first probe of one of these ports.
-    pub fn of_ports(&self, ports: &[u16]) -> Option<&str> {
+    pub fn first_path_for_ports(&self, ports: &[u16]) -> Option<&str> {
         let mut probers = self.0.iter();
         let found = probers.find(|(_, prober)| ports.contains(&prober.action.port()));
         found.map(|(path, _)| path.as_str())
@@ -104,7 +104,7 @@ impl AppProbers {
     }
 
     /// Runs the probe of this path and returns its result; `None` if there is no such probe.
-    pub(super) async fn answer(&self, asked: Asked<'_>) -> Option<Reply> {
+    pub(super) async fn answer(&self, asked: ProbeRequest<'_>) -> Option<Reply> {
         let prober = self.0.get(asked.path)?;
         let probed = tokio::time::timeout(prober.timeout, prober.ask(asked)).await;
         let late = || format!("no answer within {:?}", prober.timeout);

@@ -10,7 +10,7 @@ use crate::telemetry::MemberState;
 use traffic::balance::EndpointIdx;
 use traffic::cluster::federation::Pool;
 use traffic::cluster::priorities::{Health, Share};
-use traffic::cluster::{Cluster, Federation, Live, RetryLimit};
+use traffic::cluster::{Cluster, Federation, PickTables, RetryLimit};
 use traffic::registry::{AFFINITY_ENTRIES_MAX, ClusterId};
 
 /// Returns the views of all clusters, by name.
@@ -24,7 +24,7 @@ pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
             let live = cluster.live();
             cluster_view(
                 cluster,
-                live.for_last(last.contains(&cluster.id())),
+                live.tables_for(last.contains(&cluster.id())),
                 snapshot,
             )
         })
@@ -45,7 +45,7 @@ fn last_resorts(snapshot: &Snapshot) -> HashSet<ClusterId> {
 }
 
 /// Makes the view of a cluster; `live` has the tables that requests use.
-fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterView {
+fn cluster_view(cluster: &Cluster, live: &PickTables, snapshot: &Snapshot) -> ClusterView {
     let now = cluster.state.journal.at(clock::now());
     let shares = live.probabilities(cluster);
     let numbered = cluster.endpoints().iter().zip(shares).enumerate();
@@ -192,7 +192,7 @@ fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
     pools.map(view).collect()
 }
 
-fn priorities(cluster: &Cluster, live: &Live) -> Vec<PriorityView> {
+fn priorities(cluster: &Cluster, live: &PickTables) -> Vec<PriorityView> {
     let levels = live.shares.iter().zip(&live.health).enumerate();
     let view = |(level, (share, health)): (usize, (&Share, &Health))| PriorityView {
         load: share.load,

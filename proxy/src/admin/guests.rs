@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 const IDLE_MIN: Duration = Duration::from_secs(1);
 
 /// Open connections.
-pub(super) struct Guests {
+pub(super) struct AdminConnections {
     began: Instant,
     tasks: JoinSet<()>,
     known: VecDeque<(AbortHandle, Arc<Activity>)>,
@@ -37,7 +37,7 @@ impl Activity {
     }
 }
 
-impl Guests {
+impl AdminConnections {
     pub(super) fn new() -> Self {
         Self {
             began: Instant::now(),
@@ -80,7 +80,7 @@ impl Guests {
     }
 
     /// Returns the time at which a connection may have been idle for long enough.
-    pub(super) fn room_at(&self) -> Instant {
+    pub(super) fn next_idle_at(&self) -> Instant {
         let last = self.known.iter().map(|(_, activity)| activity.last()).min();
         last.unwrap_or_else(Instant::now) + IDLE_MIN
     }

@@ -26,7 +26,7 @@ impl FromIterator<String> for AdminHosts {
 
 impl AdminHosts {
     /// Returns the first host of a request that is not allowed. Browsers always send a host.
-    pub(super) fn foreign(&self, head: &Parts) -> Option<String> {
+    pub(super) fn first_forbidden_host(&self, head: &Parts) -> Option<String> {
         let headers = head.headers.get_all(HOST).iter();
         let hosts = headers.map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());
         let target = head.uri.authority().map(|authority| authority.to_string());
@@ -106,7 +106,7 @@ mod tests {
             ("/", &["127.0.0.1", "evil.example"], Some("evil.example")),
             ("http://evil.example/", &["127.0.0.1"], Some("evil.example")),
         ] {
-            let found = hosts.foreign(&head(target, values));
+            let found = hosts.first_forbidden_host(&head(target, values));
             assert_eq!(found.as_deref(), foreign, "{target} {values:?}");
         }
     }

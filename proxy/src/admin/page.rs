@@ -7,14 +7,14 @@ use super::state::AdminState;
 
 /// Set of pages that a server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum PageSet {
     /// Every page.
     All,
     /// Pages for probes and scrapers: they change nothing and show nothing of the configuration.
     Health,
 }
 
-/// Paths of [`Offer::Health`].
+/// Paths of [`PageSet::Health`].
 const HEALTH: [&str; 4] = [
     "/healthz/ready",
     "/healthz/live",
@@ -22,7 +22,7 @@ const HEALTH: [&str; 4] = [
     "/metrics",
 ];
 
-impl Offer {
+impl PageSet {
     pub(super) fn has(self, page: &Page) -> bool {
         self == Self::All || HEALTH.contains(&page.path) && page.method == Method::GET
     }

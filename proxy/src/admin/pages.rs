@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-use super::page::{Offer, Page, get, post};
+use super::page::{Page, PageSet, get, post};
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::{
@@ -75,7 +75,7 @@ fn home(state: &AdminState, _: Query<'_>) -> Reply {
 /// Responds to a request.
 pub(super) fn answer(
     state: &AdminState,
-    offer: Offer,
+    offer: PageSet,
     (method, path): (&Method, &str),
     query: Query<'_>,
 ) -> Reply {
@@ -98,7 +98,7 @@ pub(super) fn answer(
     }
 }
 
-fn not_found(offer: Offer, path: &str) -> Reply {
+fn not_found(offer: PageSet, path: &str) -> Reply {
     let mut body = format!("no page {path}; there are:\n");
     for page in PAGES.iter().filter(|page| offer.has(page)) {
         body.push_str(&format!(

@@ -20,9 +20,9 @@ use tokio::task::JoinError;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::accepts::Accepts;
-use super::app_probers::Asked;
-use super::guests::{Activity, Guests};
-use super::page::Offer;
+use super::app_probers::ProbeRequest;
+use super::guests::{Activity, AdminConnections};
+use super::page::PageSet;
 use super::pages;
 use super::reply::{Query, Reply, ReplyBody};
 use super::state::AdminState;
@@ -65,20 +65,20 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub async fn serve(
     listener: TcpListener,
     state: Arc<AdminState>,
-    offer: Offer,
+    offer: PageSet,
     limits: AdminLimits,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = pin!(stop);
     let (stopping, stopped) = watch::channel(false);
-    let mut guests = Guests::new();
+    let mut guests = AdminConnections::new();
     loop {
         let has_room = guests.len() < limits.connections_max;
-        let room_at = guests.room_at();
+        let next_idle_at = guests.next_idle_at();
         tokio::select! {
             () = &mut stop => break,
             Some(ended) = guests.ended() => report(&state, ended),
-            () = sleep_until(room_at), if !has_room => guests.make_room(),
+            () = sleep_until(next_idle_at), if !has_room => guests.make_room(),
             accepted = listener.accept(), if has_room => match accepted {
                 Ok((stream, _)) => {
                     let (state, stopped) = (state.clone(), stopped.clone());
@@ -117,7 +117,7 @@ fn report(state: &AdminState, ended: Result<(), JoinError>) {
 #[derive(Clone)]
 struct Connection {
     state: Arc<AdminState>,
-    offer: Offer,
+    offer: PageSet,
     limits: AdminLimits,
     activity: Arc<Activity>,
 }
@@ -159,8 +159,8 @@ impl Connection {
     ) -> Response<ReplyBody> {
         self.activity.note();
         let (head, body) = request.into_parts();
-        if self.offer == Offer::All
-            && let Some(host) = self.state.hosts.foreign(&head)
+        if self.offer == PageSet::All
+            && let Some(host) = self.state.hosts.first_forbidden_host(&head)
         {
             let reason = format!(
                 "{host:?} is not a name of this admin server: ask by address or as localhost, or allow the name with --admin-host\n"
@@ -181,7 +181,7 @@ impl Connection {
             return Reply::text(StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
         }
         if let Some(local) = local.filter(|_| head.method == Method::GET) {
-            let asked = Asked {
+            let asked = ProbeRequest {
                 path: head.uri.path(),
                 headers: &head.headers,
                 pod: local.ip().to_canonical(),

@@ -42,11 +42,11 @@ impl Admin {
     }
 
     async fn start_changed(limits: AdminLimits, change: impl FnOnce(&mut AdminState)) -> Self {
-        Self::start_offering(Offer::All, limits, change).await
+        Self::start_offering(PageSet::All, limits, change).await
     }
 
     async fn start_offering(
-        offer: Offer,
+        offer: PageSet,
         limits: AdminLimits,
         change: impl FnOnce(&mut AdminState),
     ) -> Self {
@@ -707,7 +707,7 @@ async fn requests_with_a_foreign_host_are_rejected() {
 #[tokio::test]
 async fn only_health_pages_are_public() {
     let limits = AdminLimits::default();
-    let admin = Admin::start_offering(Offer::Health, limits, |_| {}).await;
+    let admin = Admin::start_offering(PageSet::Health, limits, |_| {}).await;
     let ask = async |method: &str, target: &str| {
         let text = format!(
             "{method} {target} HTTP/1.1\r\nhost: any.example\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::pages;
 use super::settings::Settings;
 use super::start_error::{StartError, failed};
-use crate::admin::{self, AdminLimits, Offer};
+use crate::admin::{self, AdminLimits, PageSet};
 use crate::listener::socket::refusal;
 
 /// Sockets that listen and are not served yet.
@@ -23,14 +23,17 @@ pub(super) struct AdminSockets {
 
 /// Sockets that another process has opened.
 #[derive(Default)]
-pub(super) struct Opened {
+pub(super) struct OpenedSockets {
     pub(super) admin: Option<std::net::TcpListener>,
     pub(super) health: Option<std::net::TcpListener>,
 }
 
 impl AdminSockets {
     /// Listens on the configured addresses, and reuses open sockets that have these addresses.
-    pub(super) async fn open(settings: &Settings, opened: Opened) -> Result<Self, StartError> {
+    pub(super) async fn open(
+        settings: &Settings,
+        opened: OpenedSockets,
+    ) -> Result<Self, StartError> {
         let admin = match at(opened.admin, settings.admin) {
             Some(admin) => admin,
             None => bind(settings.admin, "the admin server", "--admin").await?,
@@ -59,8 +62,8 @@ impl AdminSockets {
     /// # Errors
     ///
     /// Fails when the process has no file descriptor left.
-    pub(super) fn share(&self) -> io::Result<Opened> {
-        Ok(Opened {
+    pub(super) fn share(&self) -> io::Result<OpenedSockets> {
+        Ok(OpenedSockets {
             admin: Some(self.admin.as_fd().try_clone_to_owned()?.into()),
             health: match &self.health {
                 Some(health) => Some(health.as_fd().try_clone_to_owned()?.into()),
@@ -72,8 +75,8 @@ impl AdminSockets {
     /// Serves the pages until the sockets are handed over.
     pub(super) fn serve(self, sources: pages::Sources, handed_over: &watch::Receiver<bool>) {
         let state = Arc::new(sources.admin());
-        let health = self.health.map(|health| (health, Offer::Health));
-        for (listener, offer) in health.into_iter().chain([(self.admin, Offer::All)]) {
+        let health = self.health.map(|health| (health, PageSet::Health));
+        for (listener, offer) in health.into_iter().chain([(self.admin, PageSet::All)]) {
             let (state, limits) = (Arc::clone(&state), AdminLimits::default());
             let mut handed_over = handed_over.clone();
             let until = async move {

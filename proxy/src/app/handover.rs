@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-use super::admin_sockets::{AdminSockets, Opened};
+use super::admin_sockets::{AdminSockets, OpenedSockets};
 use super::settings::Settings;
 use super::start_error::{StartError, broken, failed};
 use super::takeover::{self, Predecessor, Successors};
@@ -22,18 +22,18 @@ use crate::listener::inherited::InheritedSocket;
 const READY_MAX: Duration = Duration::from_secs(60);
 
 /// Sockets that other processes have opened for this one.
-pub(super) struct Inheritance {
+pub(super) struct InheritedSockets {
     predecessor: Option<Predecessor>,
     /// Socket on which the next process asks; `None` without `--takeover`, and while the predecessor has it.
     successors: Option<Successors>,
     /// Sockets of the admin pages: inherited at first, later those to hand over.
-    opened: Opened,
+    opened: OpenedSockets,
     listeners: Vec<InheritedSocket>,
     takeover: Option<PathBuf>,
     is_service: bool,
 }
 
-impl Inheritance {
+impl InheritedSockets {
     /// Collects sockets from the running process and from the service manager.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Inheritance {
         let mut found = Self {
             predecessor: None,
             successors: None,
-            opened: Opened::default(),
+            opened: OpenedSockets::default(),
             listeners: Vec::new(),
             takeover: settings.takeover.clone(),
             is_service: settings.is_service,
@@ -77,7 +77,7 @@ impl Inheritance {
     }
 
     /// Takes the sockets of the admin server and the health pages.
-    pub(super) fn opened(&mut self) -> Opened {
+    pub(super) fn opened(&mut self) -> OpenedSockets {
         std::mem::take(&mut self.opened)
     }
 
@@ -98,7 +98,7 @@ impl Inheritance {
 
     /// Serves the pages: at once, or after the predecessor knows that this process is ready. Returns the receiver of
     /// the events that end the process.
-    pub(super) fn serve(mut self, sockets: AdminSockets, sources: pages::Sources) -> Ends {
+    pub(super) fn serve(mut self, sockets: AdminSockets, sources: pages::Sources) -> EndReceiver {
         let (ending, ends) = ending(self.is_service);
         let (admin, workers) = (sockets.admin(), sources.settings.concurrency);
         tracing::info!(%admin, workers, "strait is serving");
@@ -124,7 +124,7 @@ impl Inheritance {
         self,
         status_table: ListenerStatusTable,
         readiness: impl Fn() -> Readiness,
-        ending: Ending,
+        ending: EndSender,
         serve_pages: impl FnOnce(),
     ) {
         let ready = until_ready(&status_table, readiness);
@@ -168,13 +168,13 @@ async fn until_ready(status_table: &ListenerStatusTable, readiness: impl Fn() ->
 }
 
 /// Sender of the events that end the process.
-struct Ending {
+struct EndSender {
     handed_over: Arc<watch::Sender<bool>>,
     failure: Option<oneshot::Sender<StartError>>,
 }
 
-/// Receiver of the events of [`Ending`].
-pub(super) struct Ends {
+/// Receiver of the events of [`EndSender`].
+pub(super) struct EndReceiver {
     handed_over: watch::Receiver<bool>,
     /// Failure of the takeover; `None` once the process can no longer fail. A completed receiver must not be polled
     /// again.
@@ -183,14 +183,14 @@ pub(super) struct Ends {
 }
 
 /// Makes a connected sender and receiver.
-fn ending(is_service: bool) -> (Ending, Ends) {
+fn ending(is_service: bool) -> (EndSender, EndReceiver) {
     let (handed_over, is_handed_over) = watch::channel(false);
     let (failure, failed) = oneshot::channel();
-    let ending = Ending {
+    let ending = EndSender {
         handed_over: Arc::new(handed_over),
         failure: Some(failure),
     };
-    let ends = Ends {
+    let ends = EndReceiver {
         handed_over: is_handed_over,
         failure: Some(failed),
         is_service,
@@ -198,7 +198,7 @@ fn ending(is_service: bool) -> (Ending, Ends) {
     (ending, ends)
 }
 
-impl Ending {
+impl EndSender {
     fn fail(mut self) {
         let text = format!("this process was not ready within {READY_MAX:?}");
         let error = failed("the process that runs goes on (--takeover)")(text);
@@ -209,7 +209,7 @@ impl Ending {
     }
 }
 
-impl Ends {
+impl EndReceiver {
     /// Notifies the service manager, if there is one, that the process stops.
     pub(super) fn stopping(&self) {
         if self.is_service {

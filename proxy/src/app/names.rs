@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::Settings;
 use super::start_error::{StartError, failed};
-use crate::control::dns::{Question, system_lookup};
+use crate::control::dns::{LookupRequest, system_lookup};
 use crate::exchange::select::proxied::ResolveName;
 
 /// Makes the resolver; `None` without an HTTP proxy. Must be called within the runtime that runs the lookups.
@@ -18,7 +18,7 @@ pub(super) fn resolver(settings: &Settings) -> Result<Option<ResolveName>, Start
     let lookup = system_lookup(&settings.dns_servers).map_err(no_resolver)?;
     let runtime = Handle::current();
     Ok(Some(Arc::new(move |name| {
-        let question = Question {
+        let question = LookupRequest {
             name,
             held: Arc::default(),
         };

@@ -18,7 +18,7 @@ use crate::admin::{self, AdminState};
 use crate::compile::certificates::mesh;
 use crate::compile::peers::Peers;
 use crate::compile::{Survey, own_pod};
-use crate::control::{Found, Quarantine};
+use crate::control::{Quarantine, SourcesState};
 use crate::explain::{Question, explain};
 use crate::identity::{Identity, Mode};
 use crate::listener::{ListenerStatus, ListenerStatusTable};
@@ -54,7 +54,7 @@ pub struct Sources {
     /// The access log, for its counters.
     pub access_log: Arc<AccessLog>,
     /// Resources that the snapshot was compiled from.
-    pub found: watch::Receiver<Found>,
+    pub found: watch::Receiver<SourcesState>,
     /// Settings that this proxy was started with.
     pub settings: Settings,
     /// Level of the process log.
@@ -182,7 +182,10 @@ impl Sources {
 }
 
 /// Returns the newest resources, and the proxy's identity with the current remote clusters and pod.
-fn newest(found: &watch::Receiver<Found>, started: &Identity) -> (Arc<ResourceSet>, Identity) {
+fn newest(
+    found: &watch::Receiver<SourcesState>,
+    started: &Identity,
+) -> (Arc<ResourceSet>, Identity) {
     let found = found.borrow();
     let identity = found.members.identity(started);
     (

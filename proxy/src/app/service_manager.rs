@@ -56,15 +56,15 @@ pub(super) fn inherited(sockets: Vec<Listening>) -> impl Iterator<Item = Inherit
 
 /// Notifies the service manager that the proxy is ready, and which process to watch from now on.
 pub(super) fn ready() {
-    tell(&format!("READY=1\nMAINPID={}", std::process::id()));
+    notify(&format!("READY=1\nMAINPID={}", std::process::id()));
 }
 
 /// Notifies the service manager that the process stops.
 pub(super) fn stopping() {
-    tell("STOPPING=1");
+    notify("STOPPING=1");
 }
 
-fn tell(state: &str) {
+fn notify(state: &str) {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use self::progress::{Progress, Seen, Times};
+use self::progress::{ObservedProgress, Progress, Times};
 use self::workload_ports::WorkloadPorts;
 use super::settings::Settings;
 use crate::runtime::admission::Admission;
@@ -39,7 +39,7 @@ pub(super) struct Shutdown {
     admission: Arc<Admission>,
     slot: SnapshotSlot,
     progress: Progress,
-    seen: Seen,
+    seen: ObservedProgress,
     /// Ports of a sidecar's workload; `None` before the first check.
     ports: Option<WorkloadPorts>,
     /// Connections that the workload had opened by the last check; a change shows that it is not quiet.
@@ -64,7 +64,7 @@ impl Shutdown {
             admission: Arc::clone(admission),
             slot: Arc::clone(slot),
             progress: Progress::new(times),
-            seen: Seen::default(),
+            seen: ObservedProgress::default(),
             ports: None,
             admitted: 0,
         }
@@ -174,7 +174,7 @@ async fn until(due: Option<Instant>) {
 }
 
 /// Logs that a stage is entered.
-fn log(stage: Stage, times: &Times, admission: &Admission, seen: &Seen) {
+fn log(stage: Stage, times: &Times, admission: &Admission, seen: &ObservedProgress) {
     let (total, outbound) = (admission.total(), admission.outbound());
     let inbound = total.saturating_sub(outbound);
     match stage {
@@ -219,7 +219,7 @@ fn log(stage: Stage, times: &Times, admission: &Admission, seen: &Seen) {
     }
 }
 
-fn log_end_of_inbound(seen: &Seen, (inbound, outbound): (usize, usize)) {
+fn log_end_of_inbound(seen: &ObservedProgress, (inbound, outbound): (usize, usize)) {
     match seen.quiet {
         Some(_) => tracing::info!("draining inbound: no connection is left"),
         None => tracing::warn!(

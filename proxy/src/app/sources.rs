@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::settings::Settings;
 use super::start_error::{StartError, failed};
-use crate::control::Found;
+use crate::control::SourcesState;
 use crate::control::reported_state::ReportedState;
 use crate::telemetry::{ErrorCount, PropagationStats};
 
@@ -20,7 +20,7 @@ pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
 /// Resources found by the sources, the file watches (dropping them ends the watching), and the reporter of state to
 /// config servers.
 pub(super) type Followed = (
-    watch::Receiver<Found>,
+    watch::Receiver<SourcesState>,
     (Watch, Option<Watch>),
     ReportedState,
 );
@@ -30,7 +30,7 @@ pub(super) fn follow(
     settings: &Settings,
     stats: &PropagationStats,
 ) -> Result<Followed, StartError> {
-    let (sender, found) = watch::channel(Found::default());
+    let (sender, found) = watch::channel(SourcesState::default());
     let (states, _) = watch::channel(None);
     let sources = Sources {
         paths: settings.paths.clone(),
@@ -59,7 +59,7 @@ pub(super) fn follow(
 /// since they are most likely misspelled.
 fn load(
     settings: &Settings,
-    sender: &watch::Sender<Found>,
+    sender: &watch::Sender<SourcesState>,
     sources: &Sources,
 ) -> Result<Watch, StartError> {
     let updates = sender.clone();
@@ -70,7 +70,7 @@ fn load(
     let (identity, now) = (settings.identity.clone(), sender.clone());
     let fleet = move || now.borrow().members.fleet(&identity);
     let (loaded, watch) = config_loader::watch_for(fleet, sources, watching, move |update| {
-        updates.send_modify(|found| found.absorb(update));
+        updates.send_modify(|found| found.apply_update(update));
     })
     .map_err(failed("cannot watch the configuration"))?;
     if let Some(missing) = unreadable(&loaded.diagnostics) {
@@ -94,7 +94,7 @@ fn load(
 /// Follows the remote clusters file (`--clusters`), if there is one.
 fn follow_members(
     settings: &Settings,
-    sender: watch::Sender<Found>,
+    sender: watch::Sender<SourcesState>,
 ) -> Result<Option<Watch>, StartError> {
     let Some(file) = &settings.clusters else {
         return Ok(None);

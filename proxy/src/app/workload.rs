@@ -163,11 +163,11 @@ async fn awaited(path: &Path) -> Result<Workload, String> {
             Ok(running)
         }
         // a short job may end before the proxy looks
-        Err(Unseen::Absent(pid)) => {
+        Err(WatchError::Absent(pid)) => {
             tracing::warn!(
                 file = %name,
                 "{}: taken to have ended",
-                Unseen::Absent(pid)
+                WatchError::Absent(pid)
             );
             Ok(Workload::Ended)
         }
@@ -183,14 +183,14 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 /// Reason why a process cannot be watched.
-enum Unseen {
+enum WatchError {
     Absent(Pid),
     Refused(Errno),
     Own,
     Unusable(io::Error),
 }
 
-impl std::fmt::Display for Unseen {
+impl std::fmt::Display for WatchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Absent(pid) => write!(
@@ -213,18 +213,18 @@ impl std::fmt::Display for Unseen {
     }
 }
 
-fn open(pid: Pid) -> Result<Workload, Unseen> {
+fn open(pid: Pid) -> Result<Workload, WatchError> {
     if pid == getpid() {
-        return Err(Unseen::Own);
+        return Err(WatchError::Own);
     }
     let process = pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|error| match error {
-        Errno::SRCH => Unseen::Absent(pid),
-        Errno::PERM | Errno::NOSYS => Unseen::Refused(error),
-        other => Unseen::Unusable(other.into()),
+        Errno::SRCH => WatchError::Absent(pid),
+        Errno::PERM | Errno::NOSYS => WatchError::Refused(error),
+        other => WatchError::Unusable(other.into()),
     })?;
     // the runtime has no other safe type for a descriptor that becomes readable; nothing is read
     let process = Receiver::from_owned_fd_unchecked(process);
-    process.map(Workload::Running).map_err(Unseen::Unusable)
+    process.map(Workload::Running).map_err(WatchError::Unusable)
 }
 
 #[cfg(test)]

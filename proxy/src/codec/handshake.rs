@@ -30,7 +30,7 @@ const TLS_1_2: u16 = 0x0303;
 
 /// Settings of a handshake.
 #[derive(Debug)]
-pub struct Terms {
+pub struct HandshakeSettings {
     /// Configuration for rustls.
     pub config: Arc<ServerConfig>,
     /// Name that the client requested (SNI).
@@ -45,7 +45,7 @@ pub struct Terms {
 
 impl<A: Handler> AcceptedConnection<A> {
     /// Performs the handshake; `None` if it fails, which is counted. The protocol inside TLS is not detected yet.
-    pub async fn terminate(self: Box<Self>, terms: Terms) -> Option<Box<Self>> {
+    pub async fn terminate(self: Box<Self>, terms: HandshakeSettings) -> Option<Box<Self>> {
         let max = self.server.settings.tls.pending_max;
         let Some(_begun) = self.server.handshakes.begin(max) else {
             self.refuse(Counter::TlsHandshakeLimit);

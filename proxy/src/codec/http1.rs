@@ -18,7 +18,7 @@ use hyper::body::SizeHint;
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
-use super::park::{Done, linger};
+use super::park::{LingerCause, linger};
 use super::refusal::{Refusal, RefusalReply as _};
 use super::server::Server;
 use super::socket::Socket;
@@ -29,18 +29,18 @@ use crate::exchange::record::log::Unserved;
 use crate::runtime::clock::Turn;
 use crate::telemetry::ConnectionProtocol;
 
-use self::driver::{Driver, End, Past};
+use self::driver::{Driver, End, ParkedState};
 pub use super::settings::http1::Settings;
-use wire::http1::response::encoder::{self, Asked};
+use wire::http1::response::encoder::{self, RequestTraits};
 
 /// End of serving a connection, with the socket or the connection that is left.
 enum Ended<S> {
     /// The socket is gone: closed, or handed to another protocol.
     Gone,
     /// Send this last message, then read and discard until the peer closes.
-    Linger(S, Done, Vec<u8>),
+    Linger(S, LingerCause, Vec<u8>),
     /// The connection is idle and keeps only its socket.
-    Parked(S, Past),
+    Parked(S, ParkedState),
 }
 
 impl<A: Handler> AcceptedConnection<A> {
@@ -52,7 +52,7 @@ impl<A: Handler> AcceptedConnection<A> {
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
         let park_after = self.server.settings.http1.park_after;
-        let (mut came_back_soon, mut past) = (false, Past::default());
+        let (mut came_back_soon, mut past) = (false, ParkedState::default());
         loop {
             let kept = (came_back_soon.then_some(park_after), past);
             let Some((mut parked, left)) = until_parked(self, kept).await else {
@@ -74,11 +74,11 @@ impl<A: Handler> AcceptedConnection<A> {
 /// State that only an active connection needs is boxed, so that parking frees it.
 async fn until_parked<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
-    kept: (Option<Duration>, Past),
-) -> Option<(Box<AcceptedConnection<A>>, Past)> {
+    kept: (Option<Duration>, ParkedState),
+) -> Option<(Box<AcceptedConnection<A>>, ParkedState)> {
     let lingering = match Box::pin(live(connection, kept)).await {
         Ended::Gone => return None,
-        Ended::Linger(left, done, message) => last_words(left, done, message),
+        Ended::Linger(left, done, message) => send_final_message(left, done, message),
         Ended::Parked(parked, past) => return Some((parked, past)),
     };
     Box::pin(lingering).await;
@@ -86,9 +86,9 @@ async fn until_parked<A: Handler>(
 }
 
 /// Sends a last message, and waits for the peer to close.
-async fn last_words<A: Handler>(
+async fn send_final_message<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
-    done: Done,
+    done: LingerCause,
     message: Vec<u8>,
 ) {
     let (_, socket, member) = connection.into_parts();
@@ -98,7 +98,7 @@ async fn last_words<A: Handler>(
 /// Serves requests until the connection is idle or ends.
 async fn live<A: Handler>(
     mut accepted: Box<AcceptedConnection<A>>,
-    (park_after, past): (Option<Duration>, Past),
+    (park_after, past): (Option<Duration>, ParkedState),
 ) -> Ended<Box<AcceptedConnection<A>>> {
     let connection = &accepted.connection(DownstreamProtocol::Http1);
     let (server, member) = (&accepted.server, &accepted.member);
@@ -183,7 +183,7 @@ impl<A: Handler> Service<'_, A> {
             }
             Outcome::End(End::Linger) => {
                 let socket = self.driver.into_socket();
-                Ended::Linger(socket, Done::Answered, Vec::new())
+                Ended::Linger(socket, LingerCause::Answered, Vec::new())
             }
             Outcome::End(End::Refused(refusal)) | Outcome::Refuse(refusal) => {
                 self.refuse(refusal, server, connection)
@@ -203,7 +203,7 @@ impl<A: Handler> Service<'_, A> {
                 // the exchange replies
                 Refusal::Chunk => {
                     let socket = self.driver.into_socket();
-                    Ended::Linger(socket, Done::Refused, Vec::new())
+                    Ended::Linger(socket, LingerCause::Refused, Vec::new())
                 }
                 _ => Ended::Gone,
             };
@@ -220,7 +220,7 @@ impl<A: Handler> Service<'_, A> {
         let socket = self.driver.into_socket();
         Ended::Linger(
             socket,
-            Done::Refused,
+            LingerCause::Refused,
             last_reply(server, connection, (status, refusal.body::<()>(None))),
         )
     }
@@ -235,7 +235,7 @@ fn last_reply<A: Handler>(
     let (parts, ()) = Server::<A>::own_head(connection, status, text).into_parts();
     let size = SizeHint::with_exact(text.len() as u64);
     let mut reply = Vec::new();
-    encoder::head(&mut reply, &parts, Asked::LAST, &size, |out| {
+    encoder::head(&mut reply, &parts, RequestTraits::LAST, &size, |out| {
         server.write_date(out);
     });
     reply.extend_from_slice(text.as_bytes());

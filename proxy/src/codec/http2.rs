@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
-use super::park::{Done, linger};
+use super::park::{LingerCause, linger};
 use super::server::Server;
 use super::settings::timeouts::Timeouts;
 use crate::exchange::Connection;
@@ -20,7 +20,7 @@ use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::runtime::clock::{TICK, Tick};
 use crate::telemetry::{ConnectionProtocol, Counter};
 use wire::http2::Reason;
-use wire::http2::pulse::{Beat, KeepAlive, Pulse};
+use wire::http2::pulse::{KeepAlive, KeepAliveAction, KeepAliveState};
 
 use self::driver::{Driver, End};
 pub use super::settings::http2::Settings;
@@ -37,13 +37,13 @@ impl<A: Handler> AcceptedConnection<A> {
             server: &server,
             connection: &connection,
             member: &member,
-            farewell: Farewell::new(now),
+            farewell: GracefulShutdown::new(now),
             pulse: server.settings.http2.keep_alive.map(move |interval| {
                 let settings = KeepAlive {
                     interval,
                     timeout: PONG_TIMEOUT,
                 };
-                Pulse::new(settings, since_start(now))
+                KeepAliveState::new(settings, since_start(now))
             }),
             head_since: None,
             rested: false,
@@ -52,12 +52,14 @@ impl<A: Handler> AcceptedConnection<A> {
         if let Some(counter) = end.counter() {
             server.count(counter);
         }
-        if end == Last::Close {
+        if end == CloseReason::Close {
             service.driver.drop_all(Reason::CANCEL);
         } else {
             tracing::debug!(?end, "downstream connection ends");
-            let (socket, words) = service.driver.into_last_words();
-            let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
+            let (socket, words) = service.driver.into_final_output();
+            let done = end
+                .counter()
+                .map_or(LingerCause::Answered, |_| LingerCause::Refused);
             // boxed, so that waiting connections do not reserve space for it
             Box::pin(async move { linger(socket, &member, done, &words).await }).await;
         }
@@ -70,8 +72,8 @@ struct Service<'a, A: Handler> {
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
     member: &'a ConnectionHandle,
-    farewell: Farewell,
-    pulse: Option<Pulse>,
+    farewell: GracefulShutdown,
+    pulse: Option<KeepAliveState>,
     /// Start of the request head that is being received, and the number of requests before it.
     head_since: Option<(Tick, u32)>,
     /// Whether memory was released since the connection was last in use.
@@ -80,7 +82,7 @@ struct Service<'a, A: Handler> {
 
 /// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
+enum CloseReason {
     /// Close without GOAWAY.
     Close,
     /// Send the remaining output; GOAWAY has this reason.
@@ -91,21 +93,21 @@ enum Last {
     Abuse,
 }
 
-impl Last {
+impl CloseReason {
     /// Returns the counter of the protocol violation that ended the connection, if any.
     fn counter(self) -> Option<Counter> {
         match self {
-            Last::Close | Last::Say(Reason::NO_ERROR) => None,
-            Last::Say(Reason::ENHANCE_YOUR_CALM) => Some(Counter::ProtocolFlood),
-            Last::Say(_) => Some(Counter::ProtocolHttp2),
-            Last::Slow => Some(Counter::ProtocolHeadTimeout),
-            Last::Abuse => Some(Counter::ProtocolRapidReset),
+            CloseReason::Close | CloseReason::Say(Reason::NO_ERROR) => None,
+            CloseReason::Say(Reason::ENHANCE_YOUR_CALM) => Some(Counter::ProtocolFlood),
+            CloseReason::Say(_) => Some(Counter::ProtocolHttp2),
+            CloseReason::Slow => Some(Counter::ProtocolHeadTimeout),
+            CloseReason::Abuse => Some(Counter::ProtocolRapidReset),
         }
     }
 }
 
 impl<A: Handler> Service<'_, A> {
-    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Last> {
+    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<CloseReason> {
         let (driver, member) = (&mut self.driver, self.member);
         self.connection.draining.set(member.is_announced());
         let settings = &self.server.settings.http2;
@@ -113,14 +115,14 @@ impl<A: Handler> Service<'_, A> {
         loop {
             let now = member.now();
             match driver.poll(cx, now.0) {
-                Poll::Ready(End::Gone) => return Poll::Ready(Last::Close),
-                Poll::Ready(End::Left) => return Poll::Ready(Last::Say(Reason::NO_ERROR)),
-                Poll::Ready(End::Failed(reason)) => return Poll::Ready(Last::Say(reason)),
+                Poll::Ready(End::Gone) => return Poll::Ready(CloseReason::Close),
+                Poll::Ready(End::Left) => return Poll::Ready(CloseReason::Say(Reason::NO_ERROR)),
+                Poll::Ready(End::Failed(reason)) => return Poll::Ready(CloseReason::Say(reason)),
                 Poll::Pending => {}
             }
             if settings.is_abuse(driver.begun(), driver.cut()) {
                 driver.engine().fail(Reason::ENHANCE_YOUR_CALM);
-                return Poll::Ready(Last::Abuse);
+                return Poll::Ready(CloseReason::Abuse);
             }
             let seen = Seen {
                 begun: driver.begun(),
@@ -138,10 +140,10 @@ impl<A: Handler> Service<'_, A> {
             let head_timeout = self.server.settings.http1.head_timeout;
             let head_due = head_due(&mut self.head_since, driver, head_timeout, now);
             if now >= head_due {
-                return Poll::Ready(Last::Slow);
+                return Poll::Ready(CloseReason::Slow);
             }
             let due = match self.farewell.decide(seen, &limits, now) {
-                Action::Close => return Poll::Ready(Last::Close),
+                Action::Close => return Poll::Ready(CloseReason::Close),
                 Action::Leave => {
                     driver.engine().leave();
                     continue;
@@ -159,12 +161,12 @@ impl<A: Handler> Service<'_, A> {
                 continue;
             }
             match beat(&mut self.pulse, seen.moved, driver.engine().pongs(), now) {
-                Beat::Dead => return Poll::Ready(Last::Close),
-                Beat::Ping => {
+                KeepAliveAction::Dead => return Poll::Ready(CloseReason::Close),
+                KeepAliveAction::Ping => {
                     driver.engine().ping();
                     continue;
                 }
-                Beat::Wait(ping_due) => {
+                KeepAliveAction::Wait(ping_due) => {
                     let ping_due = Tick(0).after(ping_due);
                     member.wake_at(cx, due.min(rest_due).min(ping_due).min(head_due));
                     return Poll::Pending;
@@ -199,10 +201,10 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the keep-alive action at a time of the worker's clock; without keep-alive, to wait.
-fn beat(pulse: &mut Option<Pulse>, moved: u32, pongs: u32, now: Tick) -> Beat {
+fn beat(pulse: &mut Option<KeepAliveState>, moved: u32, pongs: u32, now: Tick) -> KeepAliveAction {
     match pulse {
         Some(pulse) => pulse.decide(moved, pongs, since_start(now)),
-        None => Beat::Wait(Duration::MAX),
+        None => KeepAliveAction::Wait(Duration::MAX),
     }
 }
 
@@ -214,11 +216,11 @@ fn since_start(now: Tick) -> Duration {
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// Time for a peer without open streams to close after GOAWAY.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_AFTER_GOAWAY: Duration = Duration::from_secs(5);
 
 /// Decides when to send GOAWAY, and when to close. Pure.
 #[derive(Clone, Copy, Debug)]
-struct Farewell {
+struct GracefulShutdown {
     /// Time since which no stream is open and all output is sent.
     idle_since: Tick,
     /// Time at which bytes last moved.
@@ -263,7 +265,7 @@ enum Action {
     Wait(Tick),
 }
 
-impl Farewell {
+impl GracefulShutdown {
     fn new(now: Tick) -> Self {
         Self {
             idle_since: now,
@@ -295,7 +297,7 @@ impl Farewell {
             None if seen.announced => now,
             _ if busy => Tick::NEVER,
             None => self.idle_since.after(limits.idle),
-            Some(left) => self.idle_since.max(left).after(FAREWELL),
+            Some(left) => self.idle_since.max(left).after(CLOSE_AFTER_GOAWAY),
         };
         match self.left {
             _ if now >= end => Action::Close,
@@ -330,13 +332,13 @@ mod tests {
         }
     }
 
-    fn decide(farewell: &mut Farewell, state: (u32, u32, Option<u64>), now: u64) -> Action {
+    fn decide(farewell: &mut GracefulShutdown, state: (u32, u32, Option<u64>), now: u64) -> Action {
         farewell.decide(seen(state), &LIMITS, Tick(now))
     }
 
     #[test]
     fn unsent_bytes_keep_a_connection_until_they_stall() {
-        let mut farewell = Farewell::new(Tick(0));
+        let mut farewell = GracefulShutdown::new(Tick(0));
         assert_eq!(decide(&mut farewell, (1, 0, Some(10)), 10), Action::Leave);
         let unflushed = |moved, draining| Seen {
             unflushed: true,
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn idle_connection_sends_goaway_and_then_closes() {
-        let mut farewell = Farewell::new(Tick(0));
+        let mut farewell = GracefulShutdown::new(Tick(0));
         assert_eq!(
             decide(&mut farewell, (1, 0, None), 500),
             Action::Wait(Tick::NEVER)
@@ -371,7 +373,7 @@ mod tests {
 
     #[test]
     fn drain_sends_goaway_at_once_and_waits_for_streams() {
-        let mut farewell = Farewell::new(Tick(0));
+        let mut farewell = GracefulShutdown::new(Tick(0));
         assert_eq!(decide(&mut farewell, (1, 0, Some(10)), 10), Action::Leave);
         assert_eq!(
             decide(&mut farewell, (1, 0, Some(10)), 11),
@@ -386,8 +388,8 @@ mod tests {
 
     #[test]
     fn announcement_sends_goaway_once_the_first_request_is_there_and_sets_no_end() {
-        let mut farewell = Farewell::new(Tick(10));
-        let at = |farewell: &mut Farewell, begun, ended, now| {
+        let mut farewell = GracefulShutdown::new(Tick(10));
+        let at = |farewell: &mut GracefulShutdown, begun, ended, now| {
             let announced = Seen {
                 announced: true,
                 ..seen((begun, ended, None))
@@ -407,21 +409,21 @@ mod tests {
             interval: Duration::from_secs(10),
             timeout: PONG_TIMEOUT,
         };
-        let mut pulse = Some(Pulse::new(settings, since_start(Tick(0))));
+        let mut pulse = Some(KeepAliveState::new(settings, since_start(Tick(0))));
         let mut at = |moved, pongs, now| match beat(&mut pulse, moved, pongs, Tick(now)) {
-            Beat::Wait(due) => Beat::Wait(due.min(TICK * 10_000)),
+            KeepAliveAction::Wait(due) => KeepAliveAction::Wait(due.min(TICK * 10_000)),
             other => other,
         };
-        assert_eq!(at(1, 0, 5), Beat::Wait(TICK * 105));
-        assert_eq!(at(1, 0, 105), Beat::Ping);
+        assert_eq!(at(1, 0, 5), KeepAliveAction::Wait(TICK * 105));
+        assert_eq!(at(1, 0, 105), KeepAliveAction::Ping);
         // the PING itself moves bytes, and is no answer
-        assert_eq!(at(2, 0, 105), Beat::Wait(TICK * 305));
-        assert_eq!(at(3, 1, 110), Beat::Wait(TICK * 210));
-        assert_eq!(at(3, 1, 210), Beat::Ping);
-        assert_eq!(at(3, 1, 410), Beat::Dead);
+        assert_eq!(at(2, 0, 105), KeepAliveAction::Wait(TICK * 305));
+        assert_eq!(at(3, 1, 110), KeepAliveAction::Wait(TICK * 210));
+        assert_eq!(at(3, 1, 210), KeepAliveAction::Ping);
+        assert_eq!(at(3, 1, 410), KeepAliveAction::Dead);
         assert_eq!(
             beat(&mut None, 1, 0, Tick(9_999)),
-            Beat::Wait(Duration::MAX)
+            KeepAliveAction::Wait(Duration::MAX)
         );
     }
 

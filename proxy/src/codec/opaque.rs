@@ -34,8 +34,8 @@ use crate::upstream::stream::Stream as Upstream;
 use traffic::registry::ConnectionPermit;
 
 pub use self::first::FirstSpeaker;
-pub use self::guard::Tell;
-use self::guard::{Guard, Passed};
+pub use self::guard::DetectFn;
+use self::guard::{FirstBytesGuard, PlainTextPassed};
 pub use super::settings::opaque::Settings;
 
 /// End of a connection.
@@ -142,7 +142,7 @@ fn nonzero(taken: usize) -> io::Result<usize> {
 
 /// A connected endpoint, with the state of proxying a client to it. Boxed everywhere: it is passed by value, and each
 /// async step would reserve space for it.
-pub struct Met {
+pub struct ProxiedEndpoint {
     upstream: Upstream,
     up: Direction,
     down: Direction,
@@ -160,11 +160,11 @@ pub struct Met {
 /// A client's connection and its endpoint's.
 struct Pair {
     downstream: Transport,
-    met: Box<Met>,
+    met: Box<ProxiedEndpoint>,
     /// Holds back the client's first bytes. Boxed, since it is soon dropped and the connection may last long.
-    guard: Option<Box<Guard>>,
+    guard: Option<Box<FirstBytesGuard>>,
     /// Bytes that the guard passed, until they are recorded.
-    passed: Option<Passed>,
+    passed: Option<PlainTextPassed>,
 }
 
 /// Timeouts of a connection.
@@ -213,16 +213,16 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 
     /// Connects to the endpoint.
-    async fn open(&mut self, asked: DownstreamTcp) -> Option<Box<Met>> {
+    async fn open(&mut self, asked: DownstreamTcp) -> Option<Box<ProxiedEndpoint>> {
         self.count_as(ConnectionProtocol::Tcp);
         let opened = self.server.handler.open(asked).await?;
         let limits = (&self.server.settings.opaque, &self.server.timeouts);
-        let met = Met::new(opened, self.member.now(), limits);
+        let met = ProxiedEndpoint::new(opened, self.member.now(), limits);
         Some(Box::new(met))
     }
 
     /// Proxies bytes in both directions until the connection ends.
-    async fn pass(self: Box<Self>, met: Box<Met>, guard: Option<Box<Guard>>) {
+    async fn pass(self: Box<Self>, met: Box<ProxiedEndpoint>, guard: Option<Box<FirstBytesGuard>>) {
         let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
         let (transport, ahead, _counts) = socket.into_parts();
@@ -255,7 +255,7 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
     }
 }
 
-impl Met {
+impl ProxiedEndpoint {
     fn new(opened: Opened, now: Tick, (settings, timeouts): (&Settings, &Timeouts)) -> Self {
         let Opened {
             upstream,
@@ -316,8 +316,8 @@ impl Met {
 impl Pair {
     fn new(
         (downstream, ahead): (Transport, Bytes),
-        met: Box<Met>,
-        guard: Option<Box<Guard>>,
+        met: Box<ProxiedEndpoint>,
+        guard: Option<Box<FirstBytesGuard>>,
     ) -> Self {
         let (mut met, mut guard) = (met, guard);
         match &mut guard {
@@ -364,7 +364,7 @@ impl Pair {
         if let Some(error) = self.met.broken.take() {
             return broke(Side::Upstream, error);
         }
-        let Met {
+        let ProxiedEndpoint {
             upstream, up, down, ..
         } = &mut *self.met;
         let mut space = scratch.space();

@@ -13,7 +13,7 @@ use crate::runtime::clock::Tick;
 
 /// Idle timeouts of a connection. References, since every waiting connection holds one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience<'a> {
+pub(super) struct IdleTimeouts<'a> {
     /// Timeout without a drain.
     pub idle: &'a Duration,
     /// Timeout during a drain.
@@ -24,7 +24,7 @@ pub(super) struct Patience<'a> {
 pub(super) fn readable<'a>(
     socket: &'a mut Socket,
     member: &'a ConnectionHandle,
-    patience: Patience<'a>,
+    patience: IdleTimeouts<'a>,
 ) -> impl Future<Output = bool> + 'a {
     let since = member.now();
     poll_readable(socket, member, move |draining| match draining {
@@ -75,7 +75,7 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 
 /// Reason that a connection ends while its peer may be sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Done {
+pub(super) enum LingerCause {
     /// The peer has its response; the rest of its request is not read.
     Answered,
     /// The peer violated the protocol.
@@ -89,7 +89,7 @@ pub(super) enum Done {
 pub(super) async fn linger(
     mut socket: Socket,
     member: &ConnectionHandle,
-    done: Done,
+    done: LingerCause,
     message: &[u8],
 ) {
     let began = member.now();
@@ -113,7 +113,7 @@ pub(super) async fn linger(
     poll_fn(|cx| {
         while let Poll::Ready(read) = socket.poll_discard(cx) {
             discarded += read.as_ref().copied().unwrap_or(0);
-            let too_much = done == Done::Refused && discarded > LINGER_BYTES_MAX;
+            let too_much = done == LingerCause::Refused && discarded > LINGER_BYTES_MAX;
             if !matches!(read, Ok(length) if length > 0) || too_much {
                 return Poll::Ready(());
             }
@@ -121,7 +121,7 @@ pub(super) async fn linger(
         }
         let due = match member.draining() {
             Some(drain) => began.max(drain).after(LINGER_SHORT),
-            None if done == Done::Refused => began.after(LINGER_SHORT),
+            None if done == LingerCause::Refused => began.after(LINGER_SHORT),
             None => began.after(LINGER).min(heard.after(LINGER_PAUSE)),
         };
         if member.now() >= due {

@@ -197,7 +197,7 @@ pub struct MembersArgs {
     pub gloo_mesh: Option<MeshName>,
     /// Remote clusters file, YAML: `clusters:`, a list of {key, network, locality, gateway: {host, port, tls}}. Its changes
     /// are followed
-    #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
+    #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = read_clusters_file)]
     pub clusters: Option<ClustersFile>,
     /// Gateway server that serves the routes of ServiceExports, by port number or port name; default: every HTTP server,
     /// with or without TLS. May be repeated
@@ -378,7 +378,7 @@ pub(super) fn mesh_name(text: &str) -> Result<MeshName, String> {
 }
 
 /// Reads the remote clusters file; its errors are reported like those of resources.
-pub(super) fn told_of_clusters(path: &str) -> Result<ClustersFile, String> {
+pub(super) fn read_clusters_file(path: &str) -> Result<ClustersFile, String> {
     ClustersFile::read(Path::new(path)).map_err(|found| {
         let text = render::text(&found, render::Style::Plain);
         format!("the file is not used\n{text}")

@@ -110,7 +110,7 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
     let look = certificates::look(&store, wanting, scope, certificates::now());
     let found = [&loaded.diagnostics, &look.findings];
     let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
-    tell(&found);
+    print_findings(&found);
     let registry = Registry::default();
     let inputs = Inputs {
         now: registry.journal().at(clock::now()),
@@ -135,7 +135,7 @@ fn detail(args: &ExplainArgs) -> Detail {
 
 /// Reports on standard error that the configuration has errors, and how to list them; rejected resources do not affect
 /// the explanation.
-fn tell(diagnostics: &[Diagnostic]) {
+fn print_findings(diagnostics: &[Diagnostic]) {
     let errors = diagnostics
         .iter()
         .filter(|diagnostic| diagnostic.severity == Severity::Error);

@@ -78,7 +78,7 @@ pub(super) fn check(given: &GivenFlags, pod: &PodArgs, settings: &Settings) -> R
     }
     let own = settings.health.into_iter().chain([settings.admin]);
     let own: Vec<u16> = own.map(|address| address.port()).collect();
-    match settings.app_probers.of_ports(&own) {
+    match settings.app_probers.first_path_for_ports(&own) {
         Some(path) => Err(format!(
             "--app-probers: {path} asks a port of the proxy itself: write the port of the container"
         )),

@@ -13,7 +13,7 @@ use config_loader::imports::{Import, Imported, Importing, Source, imports};
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::{Diagnostic, Kind, Loaded, ReadOptions, Severity};
 
-use super::args::{UnknownFieldsArg, cluster_key, told_of_clusters};
+use super::args::{UnknownFieldsArg, cluster_key, read_clusters_file};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, counted, report};
 use crate::control::remote_clusters::ClustersFile;
 
@@ -46,7 +46,7 @@ pub struct ImportsArgs {
     #[arg(long = "from", value_name = "KEY=PATH", required = true, env = "STRAIT_IMPORTS_FROM", value_delimiter = ',', value_parser = source)]
     pub sources: Vec<(String, PathBuf)>,
     /// Remote clusters file, YAML; its gateways take precedence over those of Cluster objects
-    #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
+    #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = read_clusters_file)]
     pub clusters: Option<ClustersFile>,
     /// File for the imports, replaced atomically; default: standard output
     #[arg(long = "to", value_name = "FILE", env = "STRAIT_IMPORTS_TO")]
@@ -80,7 +80,7 @@ pub fn run(args: &ImportsArgs) -> u8 {
     own.extend(more);
     config_loader::fill_source_lines(&mut own);
     found.extend(own);
-    tell(&found, &imports);
+    print_findings(&found, &imports);
     if found.iter().any(|one| one.severity == Severity::Error) {
         return EXIT_INPUT;
     }
@@ -174,7 +174,7 @@ fn counts(found: &Diagnostic, loaded: &Loaded) -> bool {
 }
 
 /// Prints the findings and a summary to standard error.
-fn tell(found: &[Diagnostic], imports: &[Import]) {
+fn print_findings(found: &[Diagnostic], imports: &[Import]) {
     let mut error = io::stderr().lock();
     let style = match error.is_terminal() {
         true => render::Style::Coloured,

@@ -146,7 +146,7 @@ pub fn run(args: &IptablesArgs) -> u8 {
             checked(&args.capture, || Ok(wanted_text(&args.capture, args.tools)))
         }
         Action::Install(args) => checked(&args.capture, || install(&args.capture, args.tools)),
-        Action::Hold(args) => checked(&args.capture, || hold(args)),
+        Action::Hold(args) => checked(&args.capture, || run_hold(args)),
         Action::Remove => remove().map_err(|error| (EXIT_INPUT, error)),
         Action::Show(args) => checked(&args.capture, || Ok(show(&args.capture, args.tools))),
     };
@@ -288,7 +288,7 @@ fn summary(capture: &CaptureArgs) -> String {
 }
 
 /// Installs the rules, and serves whether they are in place until a signal to end.
-fn hold(args: &HoldArgs) -> Result<String, String> {
+fn run_hold(args: &HoldArgs) -> Result<String, String> {
     let install = || install(&args.capture, args.tools).map(|said| report(said.trim_end()));
     install()?;
     // Rules that are removed are installed again.

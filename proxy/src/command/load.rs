@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::control::dns::{Lookup, Question, system_lookup};
+use crate::control::dns::{Lookup, LookupRequest, system_lookup};
 
 /// Maximum number of backend names with a count of their own.
 const NAMES_MAX: usize = 32;
@@ -90,7 +90,7 @@ impl Target {
         let addresses = match &self.address {
             Address::Ip(address) => vec![*address],
             Address::Named(lookup, name, port) => {
-                let question = Question {
+                let question = LookupRequest {
                     name: Arc::clone(name),
                     held: Arc::default(),
                 };

@@ -17,8 +17,8 @@ use config_loader::{ObjectRef, ResourceSet};
 use crate::compile::applies::{selects, workload as workload_of};
 use crate::identity::{Identity, Mode};
 use crate::tls::{
-    Alpn, AuthoritySource, Clients, IdentitySource, ServerSettings, Version, digest::Sha256,
-    spiffe::Workload,
+    Alpn, AuthoritySource, ClientCertRequirements, IdentitySource, ServerSettings, Version,
+    digest::Sha256, spiffe::Workload,
 };
 
 /// Maximum number of certificates of one server.
@@ -360,7 +360,10 @@ pub(in crate::compile) fn secret(written: &str, namespace: &str) -> (Arc<str>, A
     }
 }
 
-fn clients(tls: &ServerTls, authorities: Option<AuthoritySource>) -> Option<Clients> {
+fn clients(
+    tls: &ServerTls,
+    authorities: Option<AuthoritySource>,
+) -> Option<ClientCertRequirements> {
     let required = match tls.mode {
         ServerTlsMode::IstioMutual | ServerTlsMode::Mutual => true,
         ServerTlsMode::OptionalMutual => false,
@@ -370,7 +373,7 @@ fn clients(tls: &ServerTls, authorities: Option<AuthoritySource>) -> Option<Clie
         let bytes = STANDARD.decode(text.as_bytes()).ok()?;
         Sha256::try_from(bytes).ok()
     });
-    Some(Clients {
+    Some(ClientCertRequirements {
         required,
         authorities: authorities.filter(|_| !tls.insecure_skip_verify),
         names: tls.subject_alt_names.clone(),

@@ -11,7 +11,7 @@ use crate::compile::applies::workload;
 use crate::compile::certificates::mesh;
 use crate::compile::provenance::provenance_of;
 use crate::identity::Identity;
-use crate::tls::{Alpn, Clients, ServerSettings, ServerTls, Store, Version};
+use crate::tls::{Alpn, ClientCertRequirements, ServerSettings, ServerTls, Store, Version};
 use traffic::provenance::Provenance;
 
 /// Requirements of the ports of a proxy's workload.
@@ -104,11 +104,11 @@ pub fn server_settings(identity: &Identity, alpn: Alpn) -> ServerSettings {
     let trust_domains = identity.workload.trust_domains();
     ServerSettings {
         identities: vec![own],
-        clients: Some(Box::new(Clients {
+        clients: Some(Box::new(ClientCertRequirements {
             required: true,
             authorities: Some(root),
             trust_domains: trust_domains.map(Arc::from).collect(),
-            ..Clients::default()
+            ..ClientCertRequirements::default()
         })),
         version_min: Version::Tls12,
         version_max: Version::Tls13,

@@ -23,7 +23,7 @@ use crate::compile::provenance::provenance_of;
 use crate::compile::service::Service;
 use crate::compile::services::reads::RULES;
 use crate::identity::Identity;
-use crate::pool::{Limits, PoolSettings, Speaks};
+use crate::pool::{HttpVersionPolicy, Limits, PoolSettings};
 use crate::upstream::{ProxyProtocol, TcpKeepalive, Tunnel, TunnelMethod};
 use std::collections::BTreeMap;
 use traffic::cluster::{Balance, RetryLimit};
@@ -343,12 +343,12 @@ impl<'a> Effective<'a> {
 }
 
 /// Returns the protocol to endpoints. `useClientProtocol` takes precedence over `h2UpgradePolicy`.
-fn speaks(pool: &ConnectionPool) -> Speaks {
+fn speaks(pool: &ConnectionPool) -> HttpVersionPolicy {
     if pool.http.use_client_protocol {
-        Speaks::AsClient
+        HttpVersionPolicy::AsClient
     } else if pool.http.upgrade == UpgradePolicy::Upgrade {
-        Speaks::Http2
+        HttpVersionPolicy::Http2
     } else {
-        Speaks::Declared
+        HttpVersionPolicy::Declared
     }
 }

@@ -29,7 +29,7 @@ use crate::identity::{Identity, MemberSettings};
 use crate::telemetry::CertificateState;
 use crate::tls::material::UnixSeconds;
 use crate::tls::spiffe::Workload;
-use crate::tls::store::{AuthorityBytes, IdentityBytes, Named, Read};
+use crate::tls::store::{AuthorityBytes, IdentityBytes, MaterialContent, NamedContent};
 use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, Store};
 
 /// Keys of a Secret that may hold the value; the first existing key is used.
@@ -175,10 +175,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self, wanted: &Wanted) -> Read {
+    fn read(&self, wanted: &Wanted) -> MaterialContent {
         let identities = wanted.identities.iter();
         let authorities = wanted.authorities.iter();
-        Read {
+        MaterialContent {
             identities: identities
                 .map(|source| (source.clone(), self.identity(source)))
                 .collect(),
@@ -270,7 +270,7 @@ impl Reader<'_> {
             let text = format!(
                 "a proxy uses secrets of its own namespace only, which is {own} (--namespace)"
             );
-            let fix = self.move_or_start(namespace, name);
+            let fix = self.namespace_fix(namespace, name);
             return wrong(ProblemKind::Foreign, text, Some(fix));
         }
         if let Some(secret) = self.find(namespace, name) {
@@ -279,7 +279,7 @@ impl Reader<'_> {
         match self.elsewhere(name) {
             Some(other) => {
                 let text = format!("there is no such secret, but {}", place(other, name));
-                let fix = self.move_or_start(other, name);
+                let fix = self.namespace_fix(other, name);
                 wrong(ProblemKind::Missing, text, Some(fix))
             }
             None => {
@@ -297,7 +297,7 @@ impl Reader<'_> {
     }
 
     /// Describes how to make a Secret of another namespace available to the proxy.
-    fn move_or_start(&self, namespace: &str, name: &str) -> String {
+    fn namespace_fix(&self, namespace: &str, name: &str) -> String {
         let own = self.scope.namespace();
         format!("start with --namespace {namespace}, or put {name} into namespace {own}")
     }
@@ -308,7 +308,12 @@ fn place(namespace: &str, name: &str) -> String {
 }
 
 /// Returns the value of a Secret under the first of these keys that it has.
-fn value(secret: &Secret, keys: &[&str], place: &str, kind: ProblemKind) -> Result<Named, Problem> {
+fn value(
+    secret: &Secret,
+    keys: &[&str],
+    place: &str,
+    kind: ProblemKind,
+) -> Result<NamedContent, Problem> {
     let found = keys.iter().find_map(|key| Some((key, secret.get(key)?)));
     match found {
         Some((key, bytes)) => Ok((format!("{place} ({key})").into(), bytes.to_vec())),

@@ -19,7 +19,7 @@ use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfi
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-pub use self::lookup::{Answer, Found, Lookup, Question, RENEW_MAX};
+pub use self::lookup::{Answer, Found, Lookup, LookupRequest, RENEW_MAX};
 use self::lookup::{Builder, lookup_by};
 use self::sockets::Sockets;
 use self::system::{RESOLV_CONF, SystemConf, lookup_without_servers};
@@ -155,7 +155,7 @@ async fn follow_name(
     loop {
         let last = registry.resolution(&name);
         let held = last.map_or_else(Arc::default, |last| last.addresses.as_slice().into());
-        let question = Question {
+        let question = LookupRequest {
             name: Arc::clone(&name),
             held,
         };

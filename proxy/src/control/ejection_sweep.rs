@@ -91,7 +91,7 @@ impl EjectionSweep {
             }
             panics.look(now);
             let before = told;
-            told = self.tell(told);
+            told = self.log_events(told);
             if told != before {
                 for one in &mut monitored {
                     one.shown = Shown::of(&one.cluster);
@@ -152,7 +152,7 @@ impl EjectionSweep {
     }
 
     /// Logs and counts the events since the last call; returns the number of the next event.
-    fn tell(&self, from: u64) -> u64 {
+    fn log_events(&self, from: u64) -> u64 {
         let mut next = from;
         for event in self.journal.since(from) {
             next = event.number + 1;
@@ -169,12 +169,12 @@ impl EjectionSweep {
             ejected: all().map(|one| one.ejected).sum(),
             unhealthy: all().map(|one| one.unhealthy).sum(),
         };
-        self.bring(Gauge::EndpointsEjected, shown.ejected, now.ejected);
-        self.bring(Gauge::EndpointsUnhealthy, shown.unhealthy, now.unhealthy);
+        self.set_gauge(Gauge::EndpointsEjected, shown.ejected, now.ejected);
+        self.set_gauge(Gauge::EndpointsUnhealthy, shown.unhealthy, now.unhealthy);
         now
     }
 
-    fn bring(&self, gauge: Gauge, from: usize, to: usize) {
+    fn set_gauge(&self, gauge: Gauge, from: usize, to: usize) {
         let counters = &self.telemetry.counters;
         for _ in from..to {
             counters.raise(WorkerId::CONTROL, gauge);

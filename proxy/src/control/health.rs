@@ -15,7 +15,7 @@ use rand::RngExt;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use self::probe::Means;
+use self::probe::CheckConnector;
 use super::Control;
 use crate::runtime::clock;
 use crate::snapshot::{Snapshot, SnapshotSlot};
@@ -38,7 +38,7 @@ pub struct Checker {
     generations: watch::Receiver<u64>,
     shared: Rc<Shared>,
     /// Checked endpoints, by number of the endpoint, which is unique in the process.
-    followed: HashMap<u64, Followed>,
+    followed: HashMap<u64, CheckedEndpoint>,
     /// Permits for the checks of each cluster.
     turns: HashMap<ClusterId, Rc<Semaphore>>,
 }
@@ -47,20 +47,20 @@ pub struct Checker {
 struct Shared {
     journal: Arc<Journal>,
     telemetry: Arc<Telemetry>,
-    means: Means,
+    means: CheckConnector,
     turns: Semaphore,
 }
 
 /// Endpoint that is checked.
-struct Followed {
-    subject: Rc<Subject>,
+struct CheckedEndpoint {
+    subject: Rc<CurrentEndpoint>,
     task: JoinHandle<()>,
 }
 
 /// Current cluster and index of an endpoint.
-struct Subject(RefCell<(Arc<Cluster>, EndpointIdx)>);
+struct CurrentEndpoint(RefCell<(Arc<Cluster>, EndpointIdx)>);
 
-impl Subject {
+impl CurrentEndpoint {
     fn now(&self) -> (Arc<Cluster>, EndpointIdx) {
         self.0.borrow().clone()
     }
@@ -76,7 +76,7 @@ impl Checker {
             shared: Rc::new(Shared {
                 journal: Arc::clone(control.registry.journal()),
                 telemetry: Arc::clone(&control.telemetry),
-                means: Means::new(counts),
+                means: CheckConnector::new(counts),
                 turns: Semaphore::new(CHECKS_MAX),
             }),
             followed: HashMap::new(),
@@ -131,20 +131,20 @@ impl Checker {
         }
     }
 
-    fn begin(&mut self, place: (Arc<Cluster>, EndpointIdx)) -> Followed {
+    fn begin(&mut self, place: (Arc<Cluster>, EndpointIdx)) -> CheckedEndpoint {
         let turns = self.turns.entry(place.0.id());
         let turns = turns.or_insert_with(|| Rc::new(Semaphore::new(CHECKS_OF_CLUSTER_MAX)));
         let turns = Rc::clone(turns);
-        let subject = Rc::new(Subject(RefCell::new(place)));
+        let subject = Rc::new(CurrentEndpoint(RefCell::new(place)));
         let task = follow(Rc::clone(&subject), Rc::clone(&self.shared), turns);
-        Followed {
+        CheckedEndpoint {
             subject,
             task: tokio::task::spawn_local(task),
         }
     }
 }
 
-impl Followed {
+impl CheckedEndpoint {
     /// Returns whether the task continues under this check, which it does if the check is unchanged.
     fn goes_on(&self, check: &Arc<HealthCheck>) -> bool {
         let (cluster, _) = self.subject.now();
@@ -164,14 +164,14 @@ impl Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for CheckedEndpoint {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Checks one endpoint in a loop.
-async fn follow(subject: Rc<Subject>, shared: Rc<Shared>, turns: Rc<Semaphore>) {
+async fn follow(subject: Rc<CurrentEndpoint>, shared: Rc<Shared>, turns: Rc<Semaphore>) {
     let mut first = true;
     loop {
         // the permit of its cluster first, so that waiting for it does not block other clusters

@@ -4,7 +4,7 @@ use config_loader::Diagnostic;
 
 /// Resource or file whose newest version is rejected.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct HeldObject {
     /// Kind of the resource.
     pub kind: &'static str,
     /// Name of the resource.

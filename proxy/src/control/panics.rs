@@ -55,7 +55,7 @@ impl Panics {
         for id in last {
             let Some(cluster) = pool(id) else { continue };
             let live = cluster.live();
-            let shares = (0..).zip(&live.for_last(true).shares);
+            let shares = (0..).zip(&live.tables_for(true).shares);
             let panics = shares.filter(|(_, share)| share.panic);
             all.extend(panics.map(|(priority, _)| (id, priority)));
         }

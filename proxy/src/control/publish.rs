@@ -73,7 +73,7 @@ impl Publisher {
     }
 
     /// Sets the remote clusters; they take effect with the next snapshot. Returns whether they differ from before.
-    pub fn know(&mut self, members: &[MemberSettings]) -> bool {
+    pub fn set_remote_clusters(&mut self, members: &[MemberSettings]) -> bool {
         let differs = self.identity.members != members;
         if differs {
             self.identity.members = members.to_vec();
@@ -165,7 +165,7 @@ impl Publisher {
             return previous;
         };
         for cluster in replaced(&snapshot, &previous) {
-            cluster.hold_new();
+            cluster.exclude_unchecked();
         }
         snapshot.generation = previous.generation + 1;
         snapshot.retire(&previous, inputs.now, RETIREMENT);

@@ -9,7 +9,7 @@ use config_loader::{
     ClusterSettings, ClustersUpdate, Diagnostic, Fleet, GatewayTlsSettings, RemoteCluster, Severity,
 };
 
-use super::Held;
+use super::HeldObject;
 use crate::identity::{GatewayTls, GatewayTlsLocation, Identity, MemberGateway, MemberSettings};
 
 /// Label value of the remote clusters file, in place of the kind of a resource.
@@ -45,14 +45,14 @@ impl ClustersFile {
 
 /// Remote clusters file as of its last update.
 #[derive(Clone, Default)]
-pub struct FoundMembers {
+pub struct RemoteClustersState {
     /// Settings of the remote clusters; `None` before the first update, which means those of the start.
     pub settings: Option<Arc<[MemberSettings]>>,
     /// Findings about the current file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl From<ClustersUpdate> for FoundMembers {
+impl From<ClustersUpdate> for RemoteClustersState {
     fn from(update: ClustersUpdate) -> Self {
         Self {
             settings: Some(update.clusters.iter().map(settings).collect()),
@@ -61,7 +61,7 @@ impl From<ClustersUpdate> for FoundMembers {
     }
 }
 
-impl FoundMembers {
+impl RemoteClustersState {
     /// Returns the started identity with the current remote clusters.
     pub fn identity(&self, started: &Identity) -> Identity {
         let mut identity = started.clone();
@@ -94,12 +94,12 @@ impl FoundMembers {
     }
 
     /// Returns the file if its current version is rejected.
-    pub(super) fn held(&self) -> Option<Held> {
+    pub(super) fn held(&self) -> Option<HeldObject> {
         let errors = self.diagnostics.iter();
         let errors = errors.filter(|found| found.severity == Severity::Error);
         let diagnostics: Vec<Diagnostic> = errors.cloned().collect();
         let file = &diagnostics.first()?.location.file;
-        Some(Held {
+        Some(HeldObject {
             kind: KIND,
             name: format!("--clusters {file}"),
             in_force: true,

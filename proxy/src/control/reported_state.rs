@@ -5,7 +5,7 @@ use std::sync::Arc;
 use config_loader::proxy_state::{AppliedRevision, ProxyState, RejectedObject};
 use tokio::sync::watch;
 
-use super::held::Held;
+use super::held::HeldObject;
 use crate::telemetry::PropagationStats;
 
 /// Sender of the state; `None` before the first configuration is in effect.
@@ -27,7 +27,7 @@ impl ReportedState {
     }
 
     /// Sends the state in effect, if it has changed.
-    pub fn tell(&self, generation: u64, stats: &PropagationStats, held: &[Held]) {
+    pub fn tell(&self, generation: u64, stats: &PropagationStats, held: &[HeldObject]) {
         if self.sender.receiver_count() == 0 || generation == 0 {
             return;
         }
@@ -53,7 +53,7 @@ impl ReportedState {
 }
 
 /// Returns a rejected object, and the document that contains it.
-fn rejected(held: &Held) -> (Arc<str>, RejectedObject) {
+fn rejected(held: &HeldObject) -> (Arc<str>, RejectedObject) {
     let document = held.diagnostics.first();
     let document = document.map(|found| Arc::clone(&found.location.file));
     let reasons = held.diagnostics.iter().map(|found| {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!((&*state.name, state.generation), ("edge", 1));
         reported.tell(1, &stats, &[]);
         assert!(!told.has_changed().unwrap());
-        let held = Held {
+        let held = HeldObject {
             kind: "Gateway",
             name: "Gateway/shop/x".to_owned(),
             in_force: true,

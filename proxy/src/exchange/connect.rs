@@ -104,13 +104,13 @@ fn tunnel(worker: &Rc<Worker>, downstream: Option<Switched>, opened: Opened) {
         if let Some(switched) = downstream
             && let Some(downstream) = switched.ready().await
         {
-            carry(downstream, opened).await;
+            copy_both_ways(downstream, opened).await;
         }
         worker.lower(Gauge::UpgradesActive);
     });
 }
 
-async fn carry(downstream: HandedOver, opened: Opened) {
+async fn copy_both_ways(downstream: HandedOver, opened: Opened) {
     let Opened {
         upstream,
         preface,

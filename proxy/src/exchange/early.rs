@@ -31,7 +31,7 @@ pub async fn run(
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault
-        && let Some(abort) = suffer(fault, context.worker, &mut record).await
+        && let Some(abort) = apply_faults(fault, context.worker, &mut record).await
     {
         return aborted(&context, request, abort, record);
     }
@@ -63,14 +63,14 @@ pub async fn run(
 }
 
 /// Draws the faults of a request and waits for its delay; returns the reply if it is aborted.
-async fn suffer(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Option<Abort> {
+async fn apply_faults(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Option<Abort> {
     let plan = worker.random(|rng| fault.plan(rng));
     if let Some(time) = plan.delay {
         match DelayPermit::take(worker) {
             Some(permit) => {
-                record.also(ResponseFlags::DI);
+                record.add_flags(ResponseFlags::DI);
                 permit.wait(time).await;
-                record.went_on();
+                record.forwarding_began();
             }
             None => worker.count(Counter::FaultDelaysOverflowed),
         }

@@ -14,7 +14,7 @@ use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::Worker;
-use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget, Pools};
+use crate::pool::{ConnectionChoice, Failed, Incoming, Phase, PoolTarget, Pools};
 use crate::upstream::http1::Message;
 use crate::upstream::{Client, Protocol};
 use traffic::error::Error;
@@ -111,8 +111,16 @@ impl Unsent {
         target: PoolTarget<'_>,
     ) -> Result<Response<Incoming>, Failed> {
         match self {
-            Self::Http1(message) => pools.send_http1(target, message, Choice::Any).await,
-            Self::Http2(request) => pools.send_http2(target, request, None, Choice::Any).await,
+            Self::Http1(message) => {
+                pools
+                    .send_http1(target, message, ConnectionChoice::Any)
+                    .await
+            }
+            Self::Http2(request) => {
+                pools
+                    .send_http2(target, request, None, ConnectionChoice::Any)
+                    .await
+            }
         }
     }
 }

@@ -56,7 +56,7 @@ pub struct Record {
     /// Wall-clock time of `started`, computed on first use.
     start_time: Cell<Option<SystemTime>>,
     /// Time when forwarding began: `started`, or the end of a delay.
-    went_on: Instant,
+    forwarding_began: Instant,
     /// The endpoint of the request; counted as active until the record ends.
     picked: Option<PickedEndpoint>,
     /// The cluster of the request.
@@ -106,7 +106,7 @@ impl Record {
             connection: Rc::clone(connection),
             started,
             start_time: Cell::new(None),
-            went_on: started,
+            forwarding_began: started,
             picked: None,
             target: None,
             route_stats: None,
@@ -235,13 +235,13 @@ impl Record {
     }
 
     /// Adds a flag that is kept whatever the outcome.
-    pub fn also(&mut self, flags: ResponseFlags) {
+    pub fn add_flags(&mut self, flags: ResponseFlags) {
         self.added |= flags;
     }
 
     /// Records that forwarding begins only now; the time before is not the upstream's.
-    pub fn went_on(&mut self) {
-        self.went_on = clock::now();
+    pub fn forwarding_began(&mut self) {
+        self.forwarding_began = clock::now();
     }
 
     /// Socket address of the endpoint, if it has one.
@@ -256,7 +256,7 @@ impl Record {
 
     /// Time from the beginning of the request to its last byte, if that was read.
     pub fn request_took(&self) -> Option<Duration> {
-        let ended = self.progress.as_ref()?.ended(self.went_on)?;
+        let ended = self.progress.as_ref()?.ended(self.forwarding_began)?;
         Some(ended.saturating_duration_since(self.started))
     }
 
@@ -325,7 +325,7 @@ impl Record {
     /// Records the arrival of the upstream's response head. Returns the time since the request's last byte, or `None`
     /// if the response came first.
     pub fn upstream_took(&mut self) -> Option<Duration> {
-        let ended = self.progress.as_ref()?.ended(self.went_on)?;
+        let ended = self.progress.as_ref()?.ended(self.forwarding_began)?;
         self.upstream_time = Some(clock::now().saturating_duration_since(ended));
         self.upstream_time
     }
@@ -393,7 +393,7 @@ impl Record {
         self.ended = true;
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         let worker = &self.worker;
         worker.lower(Gauge::RequestsActive);
         let duration = clock::now().saturating_duration_since(self.started);
@@ -457,7 +457,7 @@ impl Drop for Record {
             self.flags = ResponseFlags::DC;
             self.details = "downstream_remote_disconnect".into();
         }
-        self.tell();
+        self.report();
     }
 }
 

@@ -26,9 +26,9 @@ use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, HttpVersion, RequestStats, ResponseFlags};
-use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
+use crate::upstream::{Client, ConnectionInfo, TcpConnection, Tunnel, dial};
 use traffic::balance::{HashKey, of_address};
-use traffic::cluster::{Ask, BLACK_HOLE, Outcome};
+use traffic::cluster::{BLACK_HOLE, Outcome, PickInput};
 use traffic::error::{Error, Kind};
 use traffic::registry::{Address, ConnectionPermit, EndpointState};
 use traffic::route::OpaqueHead;
@@ -75,7 +75,7 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 /// An established upstream connection.
 pub struct Opened {
     /// The connection to the endpoint.
-    pub upstream: Dialed,
+    pub upstream: TcpConnection,
     /// Bytes to send to the endpoint first: the PROXY protocol header.
     pub preface: Bytes,
     /// Idle timeout; `None` for the default.
@@ -212,15 +212,15 @@ fn tell_unknown(worker: &Worker, asked: &DownstreamTcp, known: &Federated) {
 const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An established upstream connection, without its record.
-struct Made {
-    upstream: Dialed,
+struct UpstreamConnection {
+    upstream: TcpConnection,
     preface: Bytes,
     idle_timeout: Option<Duration>,
     ends_at: Option<Instant>,
     permit: ConnectionPermit,
 }
 
-impl Made {
+impl UpstreamConnection {
     fn opened(self, record: Record) -> Opened {
         Opened {
             upstream: self.upstream,
@@ -239,7 +239,7 @@ async fn connect(
     target: &Target,
     tunnel: Option<Arc<Tunnel>>,
     record: &mut Record,
-) -> Result<Made, LocalReply> {
+) -> Result<UpstreamConnection, LocalReply> {
     let mut tried = Tried::new();
     let (mut last, mut instead, mut moves) = (None, None, 0);
     let asking = target.clone().asking(ask(target, record));
@@ -308,7 +308,7 @@ async fn connect_to(
     picked: &PickedEndpoint,
     (target, tunnel): (&Target, &Option<Arc<Tunnel>>),
     record: &Record,
-) -> Result<Made, Error> {
+) -> Result<UpstreamConnection, Error> {
     let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
     let counts = worker.pools.counts();
     let permit = ConnectionPermit::acquire_strictly(pool_target.cluster, pool_target.state.id);
@@ -322,7 +322,7 @@ async fn connect_to(
     let announced = settings.announced.take_if(|_| settings.tls.is_none());
     let upstream = dial(pool_target.reach, &settings, tunnel.as_deref(), counts).await?;
     let settings = pool_target.settings;
-    Ok(Made {
+    Ok(UpstreamConnection {
         upstream,
         preface: announced.map(|who| who.header()).unwrap_or_default(),
         idle_timeout: settings.tcp_idle_timeout,
@@ -345,12 +345,12 @@ fn failure(error: &Error) -> Box<str> {
 }
 
 /// Inputs of picks: the hash of the client's address, if the cluster uses it.
-fn ask(target: &Target, record: &Record) -> Ask {
+fn ask(target: &Target, record: &Record) -> PickInput {
     let by_address = matches!(target.cluster().hash_key(), Some(HashKey::SourceIp));
     let client = by_address.then(|| record.client.source.ip());
-    Ask {
+    PickInput {
         hash: client.map(of_address),
-        ..Ask::default()
+        ..PickInput::default()
     }
 }
 
@@ -379,7 +379,7 @@ pub struct Record {
     /// Endpoint where the connection counts as active until the record ends.
     endpoint: Option<Arc<EndpointState>>,
     address: Option<Address>,
-    ends: Option<Rc<Ends>>,
+    ends: Option<Rc<ConnectionInfo>>,
     failure: Option<Box<str>>,
     details: Option<Cow<'static, str>>,
     termination: Option<&'static str>,

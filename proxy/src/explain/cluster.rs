@@ -11,10 +11,10 @@ use rand::rngs::SmallRng;
 use super::answer::{ClusterUsed, DestinationChoice, Edits, PriorityUsed};
 use super::duration::duration;
 use super::effect;
-use super::endpoints::{endpoints, lead_to};
+use super::endpoints::{assign_all_traffic, endpoints};
 use super::members::{self, members};
 use super::pod;
-use super::sent::{Ends, What};
+use super::sent::{ConnectionFacts, TrafficKind};
 use crate::compile::Survey;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Trust;
@@ -27,7 +27,7 @@ use crate::runtime::clock;
 use crate::snapshot::{Destination, Route, Snapshot};
 use traffic::balance::{HashKey, client_hash, combined};
 use traffic::cluster::federation::Choice;
-use traffic::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
+use traffic::cluster::{Absence, Cluster, Endpoint, Federation, PickInput, Split};
 use traffic::error::Kind;
 use traffic::filter::{Scheme, TemplateContext};
 use traffic::registry::Visit;
@@ -44,12 +44,12 @@ pub(super) fn destinations(
         return Vec::new();
     };
     let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
-        unused_reason: idle(weight, What::Request),
+        unused_reason: idle(weight, TrafficKind::Request),
         authority: effect::authority(&route.filters, Some(destination.position)),
         edits: effect::edits(&route.filters, Some(destination.position)),
         grpc_web: grpc_web(&destination.name, found, survey),
         ..choice(
-            What::Request,
+            TrafficKind::Request,
             (weight, destination),
             split.total(),
             (snapshot, survey),
@@ -66,12 +66,17 @@ pub(super) fn destinations(
             if let Some(federation) = &cluster.federation
                 && is_sent_by_a_cluster(request)
             {
-                let at_home = members::at_home(used, cluster, federation, choice.probability);
+                let at_home = members::restrict_to_local_cluster(
+                    used,
+                    cluster,
+                    federation,
+                    choice.probability,
+                );
                 choice.failure = at_home.or_else(|| choice.failure.take());
                 continue;
             }
             if let Some(chosen) = target.as_ref().and_then(Target::chosen) {
-                pod::follow(choice, chosen, What::Request);
+                pod::follow(choice, chosen, TrafficKind::Request);
                 continue;
             }
             used.failover = cluster
@@ -135,7 +140,7 @@ fn follow_key(
     probability: f64,
 ) {
     let client = request.extensions().get::<IpAddr>().copied();
-    let kept = match cluster.remembers() {
+    let kept = match cluster.affinity_lifetime() {
         Some(lifetime) => {
             let lifetime = duration(lifetime);
             format!("; a client is remembered for {lifetime} after its last request")
@@ -155,14 +160,14 @@ fn follow_key(
         used.session_affinity = Some(format!(
             "sticky by {own}, which is remembered at {address} for {left} more{kept}"
         ));
-        return lead_to(&mut used.endpoints, Some(number), probability);
+        return assign_all_traffic(&mut used.endpoints, Some(number), probability);
     }
     let source = head.source(scheme, client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     let Some(hash) = combined(keys.iter().copied(), &source) else {
         used.session_affinity = Some(format!("sticky by {own}, which the request does not have"));
         return;
     };
-    let Some(number) = led_to(cluster, snapshot, hash, used) else {
+    let Some(number) = endpoint_of_hash(cluster, snapshot, hash, used) else {
         used.session_affinity = Some(format!("sticky by {own}, which leads to no endpoint"));
         return;
     };
@@ -174,7 +179,7 @@ fn follow_key(
     used.session_affinity = Some(format!(
         "sticky by {own}, which leads to {address}{how}{kept}"
     ));
-    lead_to(&mut used.endpoints, Some(number), probability);
+    assign_all_traffic(&mut used.endpoints, Some(number), probability);
 }
 
 /// Returns the index in `used` of the endpoint in the client's affinity entry, and the time until the entry expires
@@ -217,17 +222,22 @@ fn shown(
 }
 
 /// Returns the index in `used` of the endpoint that a hash selects.
-fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed) -> Option<usize> {
+fn endpoint_of_hash(
+    cluster: &Cluster,
+    snapshot: &Snapshot,
+    hash: u64,
+    used: &ClusterUsed,
+) -> Option<usize> {
     // only the hash decides, so the random numbers do not matter
     let mut rng = SmallRng::seed_from_u64(0);
     let Some(federation) = &cluster.federation else {
-        let ask = Ask {
+        let ask = PickInput {
             hash: Some(hash),
-            ..Ask::default()
+            ..PickInput::default()
         };
         return Some(cluster.pick(ask, &mut rng)?.0 as usize);
     };
-    let choice = federation.led_to(|id| snapshot.cluster(id), hash, &mut rng)?;
+    let choice = federation.choice_for_hash(|id| snapshot.cluster(id), hash, &mut rng)?;
     shown(federation, choice, snapshot, used)
 }
 
@@ -237,7 +247,7 @@ pub(super) fn of_connection(
     split: &Split<Destination>,
     shared: &SnapshotRef,
     survey: &Survey<'_>,
-    ends: &Ends<'_>,
+    ends: &ConnectionFacts<'_>,
 ) -> Vec<DestinationChoice> {
     let snapshot: &Snapshot = shared;
     let mut connection = Request::new(());
@@ -246,9 +256,9 @@ pub(super) fn of_connection(
     }
     let asked = |(weight, destination): (u64, &Destination)| {
         let mut choice = DestinationChoice {
-            unused_reason: idle(weight, What::Connection),
+            unused_reason: idle(weight, TrafficKind::Connection),
             ..choice(
-                What::Connection,
+                TrafficKind::Connection,
                 (weight, destination),
                 split.total(),
                 (snapshot, survey),
@@ -258,7 +268,7 @@ pub(super) fn of_connection(
         let target = Target::find(shared, destination.cluster);
         let target = target.map(|target| target.of_pod(ends.dialed, ends.sni));
         if let Some(chosen) = target.as_ref().and_then(Target::chosen) {
-            pod::follow(&mut choice, chosen, What::Connection);
+            pod::follow(&mut choice, chosen, TrafficKind::Connection);
         } else if let (Some(cluster), Some(used)) = (cluster, &mut choice.cluster) {
             let federation = cluster.federation.as_ref();
             used.failover =
@@ -276,17 +286,17 @@ pub(super) fn of_connection(
 }
 
 /// Returns the reason why a destination of weight 0 gets no traffic.
-fn idle(weight: u64, what: What) -> Option<String> {
+fn idle(weight: u64, what: TrafficKind) -> Option<String> {
     let what = match what {
-        What::Request => "request",
-        What::Connection => "connection",
+        TrafficKind::Request => "request",
+        TrafficKind::Connection => "connection",
     };
     (weight == 0).then(|| format!("weight 0: no {what} goes here"))
 }
 
 /// Describes a destination, without the parts that depend on the request.
 fn choice(
-    what: What,
+    what: TrafficKind,
     (weight, destination): (u64, &Destination),
     total: u64,
     (snapshot, survey): (&Snapshot, &Survey<'_>),
@@ -345,7 +355,7 @@ fn parts(name: &str) -> (String, u16, String) {
 
 /// Returns the reason why the destination cannot respond, if there is one.
 fn failure(
-    what: What,
+    what: TrafficKind,
     destination: &Destination,
     cluster: Option<&Cluster>,
     (snapshot, survey): (&Snapshot, &Survey<'_>),
@@ -404,7 +414,12 @@ fn no_endpoint_reason(cluster: &Cluster) -> Option<String> {
     })
 }
 
-fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) -> ClusterUsed {
+fn used(
+    cluster: &Cluster,
+    what: TrafficKind,
+    snapshot: &Snapshot,
+    probability: f64,
+) -> ClusterUsed {
     let (members, endpoints) = match &cluster.federation {
         Some(federation) => members(federation, snapshot, probability),
         None => {
@@ -415,8 +430,8 @@ fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) ->
     };
     ClusterUsed {
         protocol: match what {
-            What::Request => cluster.pool.speaks.name(cluster.protocol).to_owned(),
-            What::Connection => "TCP".to_owned(),
+            TrafficKind::Request => cluster.pool.speaks.name(cluster.protocol).to_owned(),
+            TrafficKind::Connection => "TCP".to_owned(),
         },
         limits: limits(&cluster.pool),
         load_balancer: cluster.balance.policy.name().to_owned(),

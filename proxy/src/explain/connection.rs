@@ -6,7 +6,7 @@ use http::Method;
 
 use super::answer::{Condition, Explanation, Note, Outcome, RuleTried};
 use super::cluster;
-use super::sent::Ends;
+use super::sent::ConnectionFacts;
 use crate::compile::Survey;
 use crate::exchange::worker::SnapshotRef;
 use crate::snapshot::{
@@ -73,7 +73,7 @@ pub(super) fn explain(
         destination: (address.filter(|_| is_proxied(listener))).or(dialed.map(|at| at.ip())),
         source: None,
     };
-    let ends = Ends {
+    let ends = ConnectionFacts {
         client,
         dialed,
         sni,
@@ -141,7 +141,7 @@ fn names(chains: &Chains) -> Note {
 fn rules(
     answer: &mut Explanation,
     routes: &OpaqueRoutes,
-    (head, ends): (OpaqueHead<'_>, &Ends<'_>),
+    (head, ends): (OpaqueHead<'_>, &ConnectionFacts<'_>),
     (snapshot, survey): (&SnapshotRef, &Survey<'_>),
 ) {
     let won = routes.table.find(&head);

@@ -3,10 +3,14 @@
 use super::answer::EndpointUsed;
 use crate::runtime::clock;
 use traffic::balance::EndpointIdx;
-use traffic::cluster::{Cluster, Live};
+use traffic::cluster::{Cluster, PickTables};
 
 /// Assigns all of the destination's traffic to one of the endpoints shown, or to none.
-pub(super) fn lead_to(shown: &mut [EndpointUsed], number: Option<usize>, probability: f64) {
+pub(super) fn assign_all_traffic(
+    shown: &mut [EndpointUsed],
+    number: Option<usize>,
+    probability: f64,
+) {
     for (other, endpoint) in shown.iter_mut().enumerate() {
         let share = if Some(other) == number { 1.0 } else { 0.0 };
         endpoint.share = endpoint.share.map(|_| share);
@@ -18,7 +22,7 @@ pub(super) fn lead_to(shown: &mut [EndpointUsed], number: Option<usize>, probabi
 /// use.
 pub(super) fn endpoints(
     cluster: &Cluster,
-    live: &Live,
+    live: &PickTables,
     part: f64,
     probability: f64,
 ) -> impl Iterator<Item = EndpointUsed> {

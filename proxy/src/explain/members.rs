@@ -46,7 +46,7 @@ pub(super) fn members(
             unresolved_hosts: cluster.unresolved.len() as u32,
         });
         let live = cluster.live();
-        let live = live.for_last(last.contains(&pool.cluster));
+        let live = live.tables_for(last.contains(&pool.cluster));
         let own = endpoints(cluster, live, share, probability);
         all.extend(own.map(|endpoint| EndpointUsed {
             cluster_key: Some(pool.member.to_string()),
@@ -77,7 +77,7 @@ fn serving(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     }
     let last = last_resorts(federation, snapshot);
     PoolSet::of(federation.pools(), |pool| {
-        let panics = |cluster: &Arc<Cluster>| cluster.live().for_last(true).panics();
+        let panics = |cluster: &Arc<Cluster>| cluster.live().tables_for(true).panics();
         last.contains(&pool.cluster) && snapshot.cluster(pool.cluster).is_some_and(panics)
     })
 }
@@ -162,7 +162,7 @@ pub(super) fn failover(
 }
 
 /// Restricts requests of a remote cluster to endpoints of the local cluster. Returns the local reply if it has none.
-pub(super) fn at_home(
+pub(super) fn restrict_to_local_cluster(
     used: &mut ClusterUsed,
     cluster: &Cluster,
     federation: &Federation,

@@ -1,13 +1,17 @@
 //! Pod of a headless service that a client has chosen.
 
 use super::answer::DestinationChoice;
-use super::endpoints::lead_to;
-use super::sent::What;
+use super::endpoints::assign_all_traffic;
+use super::sent::TrafficKind;
 use crate::exchange::select::target::PickedEndpoint;
 use traffic::error::Kind;
 
 /// Assigns all traffic to the pod that the client has chosen, whatever its health; if the pod does not exist, none.
-pub(super) fn follow(choice: &mut DestinationChoice, chosen: Option<PickedEndpoint>, what: What) {
+pub(super) fn follow(
+    choice: &mut DestinationChoice,
+    chosen: Option<PickedEndpoint>,
+    what: TrafficKind,
+) {
     let Some(used) = &mut choice.cluster else {
         return;
     };
@@ -23,7 +27,7 @@ pub(super) fn follow(choice: &mut DestinationChoice, chosen: Option<PickedEndpoi
             .iter()
             .position(|shown| shown.address == address && shown.cluster_key.as_deref() == key)
     });
-    lead_to(&mut used.endpoints, number, choice.probability);
+    assign_all_traffic(&mut used.endpoints, number, choice.probability);
     let (pod, failure) = match &chosen {
         Some(picked) => {
             let endpoint = picked.endpoint();

@@ -91,13 +91,13 @@ impl Question {
             listener: None,
         };
         if !authority.is_empty() {
-            question.lead_to(authority)?;
+            question.assign_all_traffic(authority)?;
         }
         Ok(question)
     }
 
     /// Sets the authority of the URL; as clients do, without the default port of the scheme.
-    fn lead_to(&mut self, text: &str) -> Result<(), String> {
+    fn assign_all_traffic(&mut self, text: &str) -> Result<(), String> {
         if text.contains('@') {
             return Err("a user name in the URL is not sent; leave it out".to_owned());
         }

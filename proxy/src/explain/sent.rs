@@ -7,26 +7,26 @@ use traffic::error::Kind;
 
 /// Kind of traffic to a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum TrafficKind {
     Request,
     /// Raw TCP connection.
     Connection,
 }
 
-impl What {
+impl TrafficKind {
     /// Describes the failure of a destination, beginning with a keyword for its state.
     pub(super) fn fails(self, word: &str, kind: Kind, why: &str) -> String {
         let reply = LocalReply::from_kind(kind);
         let (status, flags) = (reply.status.as_u16(), reply.flags);
         match self {
-            What::Request => format!("{word}: requests get {status} {flags}; {why}"),
-            What::Connection => format!("{word}: connections are closed, {flags}; {why}"),
+            TrafficKind::Request => format!("{word}: requests get {status} {flags}; {why}"),
+            TrafficKind::Connection => format!("{word}: connections are closed, {flags}; {why}"),
         }
     }
 }
 
 /// Known facts of a raw TCP connection.
-pub(super) struct Ends<'a> {
+pub(super) struct ConnectionFacts<'a> {
     /// Address of the client, if given.
     pub(super) client: Option<IpAddr>,
     /// Address that the client dialed, if it is not the proxy's own.

@@ -49,7 +49,7 @@ impl Socket {
     }
 
     /// Refuses new handshakes; those in progress complete.
-    fn close_door(&self) {
+    fn refuse_handshakes(&self) {
         let Self::Tcp(listener) = self else {
             return;
         };
@@ -170,7 +170,7 @@ async fn accept_handshakes<A: Handler>(
     key: &Arc<ListenerKey>,
     listener: &Socket,
 ) {
-    listener.close_door();
+    listener.refuse_handshakes();
     let time = match context.codec.direction(key) {
         Some(Direction::Outbound) => LOCAL_HANDSHAKE_TIME,
         _ => HANDSHAKE_TIME,

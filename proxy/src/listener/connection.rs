@@ -6,7 +6,7 @@ mod hello;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::codec::handshake::Terms;
+use crate::codec::handshake::HandshakeSettings;
 use crate::codec::{AcceptedConnection, Handler};
 use crate::detect::proxy_protocol::{self, Found, Malformed};
 use crate::detect::{Protocol, detect};
@@ -155,7 +155,7 @@ async fn tls<A: Handler>(
             then,
         } => (tls, then),
     };
-    let terms = Terms {
+    let terms = HandshakeSettings {
         config: Arc::clone(tls.config(hello.alpn())),
         server_name: hello.server_name.as_deref().map(Arc::from),
         own: tls.identities.first().cloned(),

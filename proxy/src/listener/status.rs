@@ -196,7 +196,7 @@ impl ListenerStatusTable {
             Err(error) => (failed(&key.address, &error), None),
         };
         let workers = listeners.states.entry(key.clone()).or_default();
-        tell(key, workers, &state);
+        log_change(key, workers, &state);
         workers.insert(worker, state);
         drop(listeners);
         self.changed();
@@ -357,7 +357,7 @@ fn bound<'l>(
 }
 
 /// Logs the new state of a listener, once for all workers.
-fn tell(key: &ListenerKey, workers: &BTreeMap<usize, State>, state: &State) {
+fn log_change(key: &ListenerKey, workers: &BTreeMap<usize, State>, state: &State) {
     if workers.values().any(|known| known == state) {
         return;
     }

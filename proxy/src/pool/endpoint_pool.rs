@@ -11,9 +11,9 @@ use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::target::Terms;
+use super::target::ConnectionLifetime;
 use crate::telemetry::Counter;
-use crate::upstream::{Alternates, ConnectSettings, Counts, Ends, http1, http2};
+use crate::upstream::{Alternates, ConnectSettings, ConnectionInfo, Counts, http1, http2};
 use traffic::connection::UpstreamTls;
 use traffic::error::Error;
 use traffic::registry::{Address, ClusterState, EndpointState, IdleMark, RequestPermit};
@@ -29,7 +29,7 @@ pub(crate) struct EndpointPool {
     pub(super) tls: Option<Weak<dyn UpstreamTls>>,
     pub(super) counts: Rc<Counts>,
     pub(super) memory: Rc<WorkerBuffers>,
-    pub(super) terms: Cell<Terms>,
+    pub(super) terms: Cell<ConnectionLifetime>,
     pub(super) http1: Stack,
     pub(super) http2: Shared,
 }
@@ -65,7 +65,7 @@ pub(super) struct Shared {
     /// Whether a connection was retired since the waiters were last checked.
     pub(super) retired: Cell<bool>,
     /// Parameters of further connections.
-    pub(super) order: RefCell<Option<Order>>,
+    pub(super) order: RefCell<Option<ConnectParams>>,
 }
 
 /// Delivers a stream or an error to a waiting request; dropped to make the request try again.
@@ -73,7 +73,7 @@ pub(super) type Waiter = oneshot::Sender<Result<StreamHold, Error>>;
 
 pub(super) struct Connection {
     pub(super) sender: http2::Sender,
-    pub(super) ends: Rc<Ends>,
+    pub(super) ends: Rc<ConnectionInfo>,
     pub(super) active: Cell<usize>,
     /// Requests assigned so far.
     pub(super) carried: Cell<u32>,
@@ -112,7 +112,7 @@ impl Default for Shared {
 
 /// Parameters of a new connection, for a task that outlives the request that needed it first.
 #[derive(Clone)]
-pub(super) struct Order {
+pub(super) struct ConnectParams {
     pub(super) address: Address,
     pub(super) alternates: Alternates,
     pub(super) settings: ConnectSettings,

@@ -8,7 +8,7 @@ use hyper::body::Body;
 
 use super::endpoint_pool::EndpointPool;
 use super::incoming::Incoming;
-use super::target::{Choice, Failed, PoolTarget, too_many_wait};
+use super::target::{ConnectionChoice, Failed, PoolTarget, too_many_wait};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
 use crate::upstream::{Sender, connect};
@@ -25,7 +25,7 @@ pub(super) fn send<'a, B>(
     pool: Rc<EndpointPool>,
     target: PoolTarget<'a>,
     message: &'a mut Option<Message<B>>,
-    choice: Choice,
+    choice: ConnectionChoice,
 ) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<'a, B>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
@@ -99,8 +99,8 @@ async fn open(
     let permit = match ConnectionPermit::acquire(&pool.cluster, pool.endpoint_id) {
         Some(permit) => permit,
         None => match wait(pool, target, reuses).await? {
-            Turned::Leave(permit) => permit,
-            Turned::Connection(connection) => return admitted(pool, target, connection),
+            WaitResult::Leave(permit) => permit,
+            WaitResult::Connection(connection) => return admitted(pool, target, connection),
         },
     };
     let request = target.admit(&pool.counts)?;
@@ -117,18 +117,22 @@ async fn open(
 }
 
 /// Result of waiting.
-enum Turned {
+enum WaitResult {
     Leave(ConnectionPermit),
     Connection(Box<Connection>),
 }
 
 /// Waits in the queue for a connection; a request that must not reuse one waits for a permit to open one.
-async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Result<Turned, Error> {
+async fn wait(
+    pool: &EndpointPool,
+    target: &PoolTarget<'_>,
+    reuses: bool,
+) -> Result<WaitResult, Error> {
     pool.counts.add(Counter::OverflowConnections, 1);
     let _pending = target.wait(&pool.counts)?;
     let place = match QueueTicket::join(&pool.cluster, pool.endpoint_id) {
         Ok(place) => place,
-        Err(permit) => return Ok(Turned::Leave(permit)),
+        Err(permit) => return Ok(WaitResult::Leave(permit)),
     };
     let waiting = Waiting { pool, place };
     if reuses {
@@ -139,12 +143,12 @@ async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Res
         line.push_back(waiting.place.ticket());
     }
     match waiting.place.turn().await {
-        Turn::Connect(permit) => Ok(Turned::Leave(permit)),
+        Turn::Connect(permit) => Ok(WaitResult::Leave(permit)),
         Turn::Reuse => {
             let connection = pool.http1.take_aside(waiting.place.ticket());
             // stored before the task was woken
             let connection = connection.ok_or_else(|| Error::new(Kind::UpstreamClosed))?;
-            Ok(Turned::Connection(connection))
+            Ok(WaitResult::Connection(connection))
         }
     }
 }

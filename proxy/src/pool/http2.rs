@@ -16,12 +16,16 @@ use hyper::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::endpoint_pool::{Connection, EndpointPool, Order, Shared, StreamHold, end_of_wait};
+use super::endpoint_pool::{
+    ConnectParams, Connection, EndpointPool, Shared, StreamHold, end_of_wait,
+};
 use super::incoming::Incoming;
-use super::target::{Choice, Failed, PoolTarget, STALE_CONNECTIONS_MAX, Terms, too_many_wait};
+use super::target::{
+    ConnectionChoice, ConnectionLifetime, Failed, PoolTarget, STALE_CONNECTIONS_MAX, too_many_wait,
+};
 use crate::telemetry::Counter;
 use crate::upstream::http1::Interim;
-use crate::upstream::{Connected, Counts, Ends, Reach, Sender, connect, http2};
+use crate::upstream::{Connected, ConnectionInfo, Counts, Reach, Sender, connect, http2};
 use traffic::connection::{HTTP2_CONNECTIONS_MAX, WAITING_REQUESTS_MAX};
 use traffic::error::{BoxError, Error, Kind};
 use traffic::registry::{ConnectionPermit, IdleMark, Offer, QueueTicket, Turn};
@@ -41,7 +45,7 @@ impl Connection {
 }
 
 impl StreamHold {
-    pub(super) fn ends(&self) -> &Rc<Ends> {
+    pub(super) fn ends(&self) -> &Rc<ConnectionInfo> {
         &self.connection.ends
     }
 
@@ -72,7 +76,12 @@ impl Drop for StreamHold {
 
 impl Shared {
     /// Returns the newest connection with room for a stream; drops closed and idle ones found before it.
-    fn with_room(&self, terms: &Terms, counts: &Counts, now: Instant) -> Option<Rc<Connection>> {
+    fn with_room(
+        &self,
+        terms: &ConnectionLifetime,
+        counts: &Counts,
+        now: Instant,
+    ) -> Option<Rc<Connection>> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
         open.retain(|one| {
@@ -123,7 +132,7 @@ impl Shared {
         let connections = &pool.cluster.connections;
         match connections.offer(pool.endpoint_id, &mut VecDeque::new()) {
             Offer::Close(closing) => {
-                connection.sender.promise(closing);
+                connection.sender.mark_closing(closing);
                 pool.counts.add(Counter::PoolConnectionLimit, 1);
                 self.retire(connection);
                 true
@@ -150,7 +159,7 @@ impl Shared {
     }
 
     /// Whether no stream can become free.
-    fn is_forsaken(&self) -> bool {
+    fn has_no_connections(&self) -> bool {
         self.opening.get() == 0 && self.open.borrow().is_empty()
     }
 
@@ -179,7 +188,7 @@ impl Shared {
     }
 
     /// Whether more requests wait than the connections being opened will carry.
-    fn needs_more(&self, terms: &Terms) -> bool {
+    fn needs_more(&self, terms: &ConnectionLifetime) -> bool {
         let mut waiting = self.waiting.borrow_mut();
         let each = terms.streams_max.min(terms.requests_max) as usize;
         let each = self.expected.get().min(each);
@@ -190,7 +199,7 @@ impl Shared {
         coming < waiting.len()
     }
 
-    fn add(&self, sender: http2::Sender, ends: Rc<Ends>) -> Rc<Connection> {
+    fn add(&self, sender: http2::Sender, ends: Rc<ConnectionInfo>) -> Rc<Connection> {
         let serial = self.serial.get() + 1;
         self.serial.set(serial);
         let now = Instant::now();
@@ -251,7 +260,7 @@ pub(super) async fn send<B>(
     pool: Rc<EndpointPool>,
     target: PoolTarget<'_>,
     message: Message<'_, B>,
-    choice: Choice,
+    choice: ConnectionChoice,
 ) -> Result<Response<Incoming>, Failed>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
@@ -362,7 +371,7 @@ fn hand_out(pool: &Rc<EndpointPool>) {
         Some(order) => {
             open_more(pool, &order);
         }
-        None if shared.is_forsaken() => shared.dismiss(None),
+        None if shared.has_no_connections() => shared.dismiss(None),
         None => (),
     }
 }
@@ -375,7 +384,7 @@ async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<Stre
         }
         let turn = pool.http2.wait();
         let turn = turn.ok_or_else(|| too_many_wait(&pool.counts))?;
-        let order = Order::of(target);
+        let order = ConnectParams::of(target);
         if pool.terms.get().is_finite() {
             pool.http2.order.replace(Some(order.clone()));
         }
@@ -394,7 +403,7 @@ async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<Stre
     Err(Error::new(Kind::ConnectFailed))
 }
 
-impl Order {
+impl ConnectParams {
     fn of(target: &PoolTarget<'_>) -> Self {
         Self {
             address: target.reach.address.clone(),
@@ -413,7 +422,7 @@ impl Order {
 
 /// Opens as many connections as the queue needs, by the stream limit of the last one. Returns whether the first of them
 /// has its permit at once.
-fn open_more(pool: &Rc<EndpointPool>, order: &Order) -> bool {
+fn open_more(pool: &Rc<EndpointPool>, order: &ConnectParams) -> bool {
     let shared = &pool.http2;
     let terms = pool.terms.get();
     let open = shared.open.borrow().len();
@@ -428,7 +437,7 @@ fn open_more(pool: &Rc<EndpointPool>, order: &Order) -> bool {
 }
 
 /// Waits for a permit to open one more connection; `None` if it is no longer needed.
-async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
+async fn wait_for_permit(pool: &EndpointPool) -> Option<ConnectionPermit> {
     let shared = &pool.http2;
     pool.counts.add(Counter::OverflowConnections, 1);
     let place = match QueueTicket::join(&pool.cluster, pool.endpoint_id) {
@@ -449,11 +458,11 @@ async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
 }
 
 /// Opens one connection, assigns its streams to queued requests, and follows the peer's stream limit until it ends.
-async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<ConnectionPermit>) {
+async fn open_one(pool: Rc<EndpointPool>, order: ConnectParams, permit: Option<ConnectionPermit>) {
     let shared = &pool.http2;
     let permit = match permit {
         Some(permit) => permit,
-        None => match leave_to_open(&pool).await {
+        None => match wait_for_permit(&pool).await {
             Some(permit) => permit,
             None => {
                 shared.opening.set(shared.opening.get() - 1);
@@ -487,7 +496,7 @@ async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<Connectio
     let limit = match limit {
         Ok(limit) => limit,
         Err(error) => {
-            if shared.is_forsaken() {
+            if shared.has_no_connections() {
                 shared.dismiss(Some(&error));
             }
             return;

@@ -103,7 +103,7 @@ impl Stack {
             Offer::Close(closing) => {
                 pool.counts.add(Counter::PoolConnectionLimit, 1);
                 drop(idle.mark);
-                idle.connection.promise(closing);
+                idle.connection.mark_closing(closing);
                 drop(idle.connection);
             }
             Offer::Give(ticket) => {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::endpoint_pool::{EndpointPool, StreamHold};
-use crate::upstream::{Ends, http1, http2};
+use crate::upstream::{ConnectionInfo, http1, http2};
 use traffic::error::Error;
 
 /// Response body, from either kind of connection.
@@ -17,7 +17,7 @@ use traffic::error::Error;
 /// HTTP/2 connection both only end the stream.
 pub struct Incoming {
     source: Source,
-    ends: Rc<Ends>,
+    ends: Rc<ConnectionInfo>,
 }
 
 enum Source {
@@ -33,12 +33,16 @@ enum Source {
 }
 
 impl Incoming {
-    pub(super) fn http1(body: http1::Incoming, pool: &Rc<EndpointPool>, ends: Rc<Ends>) -> Self {
+    pub(super) fn http1(
+        body: http1::Incoming,
+        pool: &Rc<EndpointPool>,
+        ends: Rc<ConnectionInfo>,
+    ) -> Self {
         let pool = Rc::clone(pool);
         Self::settled(Source::Http1 { body, pool }, ends)
     }
 
-    fn settled(source: Source, ends: Rc<Ends>) -> Self {
+    fn settled(source: Source, ends: Rc<ConnectionInfo>) -> Self {
         let mut incoming = Self { source, ends };
         incoming.settle();
         incoming
@@ -51,7 +55,7 @@ impl Incoming {
     }
 
     /// Addresses and TLS state of the connection.
-    pub fn ends(&self) -> &Rc<Ends> {
+    pub fn ends(&self) -> &Rc<ConnectionInfo> {
         &self.ends
     }
 

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use crate::runtime::interception::InboundSource;
-use crate::upstream::{Announced, Protocol};
+use crate::upstream::{AnnouncedClient, Protocol};
 
 /// Identity of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct Key {
     /// HTTP version of its connections.
     pub(super) protocol: Protocol,
     /// PROXY header of its connections. A client can choose its port, but only affects its own pools by that.
-    pub(super) announced: Option<Announced>,
+    pub(super) announced: Option<AnnouncedClient>,
     /// Source address of its connections.
     pub(super) source: Option<InboundSource>,
     /// Serial of the TLS configuration, which changes with settings and certificates; 0 for plain text.

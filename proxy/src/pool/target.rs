@@ -11,7 +11,7 @@ use super::key::Key;
 use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::upstream::{
-    Announced, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
+    AnnouncedClient, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
 };
 use traffic::connection::{ANNOUNCED_IDLE_MAX, PoolSettings, Source};
 use traffic::error::{Error, Kind};
@@ -106,10 +106,10 @@ impl PoolTarget<'_> {
     }
 
     /// Returns the PROXY header of connections, if they have one.
-    pub fn announced(&self) -> Option<Announced> {
+    pub fn announced(&self) -> Option<AnnouncedClient> {
         let version = self.settings.proxy_protocol?;
         let client = *self.client;
-        Some(Announced { version, client })
+        Some(AnnouncedClient { version, client })
     }
 
     /// Returns the source address of connections, unless the kernel chooses it.
@@ -120,9 +120,9 @@ impl PoolTarget<'_> {
         })
     }
 
-    pub(super) fn terms(&self) -> Terms {
+    pub(super) fn terms(&self) -> ConnectionLifetime {
         let settings = self.settings;
-        Terms {
+        ConnectionLifetime {
             idle_timeout: self.idle_timeout(),
             duration_max: settings.connection_duration_max,
             requests_max: settings.requests_per_connection_max.unwrap_or(u32::MAX),
@@ -182,18 +182,18 @@ pub(super) const STALE_CONNECTIONS_MAX: usize = 8;
 
 /// Connections that an attempt may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum ConnectionChoice {
     /// Idle ones as well.
     Any,
     /// Only connections that have carried no request; on HTTP/2 also those opened after the one that failed.
     Fresh,
 }
 
-impl Choice {
+impl ConnectionChoice {
     pub(super) fn stale_max(self) -> usize {
         match self {
-            Choice::Any => STALE_CONNECTIONS_MAX,
-            Choice::Fresh => 0,
+            ConnectionChoice::Any => STALE_CONNECTIONS_MAX,
+            ConnectionChoice::Fresh => 0,
         }
     }
 }
@@ -205,7 +205,7 @@ pub(super) fn too_many_wait(counts: &Counts) -> Error {
 
 /// Lifetime and limits of a pool's connections, as of its last request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct ConnectionLifetime {
     pub(super) idle_timeout: Duration,
     pub(super) duration_max: Option<Duration>,
     pub(super) requests_max: u32,
@@ -214,7 +214,7 @@ pub(super) struct Terms {
     pub(super) limited: bool,
 }
 
-impl Terms {
+impl ConnectionLifetime {
     /// Whether connections have a limited lifetime.
     pub(super) fn is_finite(&self) -> bool {
         self.limited || self.requests_max < u32::MAX || self.duration_max.is_some()

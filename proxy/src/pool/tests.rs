@@ -88,10 +88,10 @@ impl World {
 
     /// Sends a request; must run within a local set.
     async fn send(&self) -> Result<Response<Incoming>, Failed> {
-        self.send_by(Choice::Any).await
+        self.send_by(ConnectionChoice::Any).await
     }
 
-    async fn send_by(&self, choice: Choice) -> Result<Response<Incoming>, Failed> {
+    async fn send_by(&self, choice: ConnectionChoice) -> Result<Response<Incoming>, Failed> {
         let request = Request::get("http://a.test/").header("host", "a.test");
         let request = request.body(Empty::new()).expect("a request");
         match self.protocol {
@@ -343,7 +343,7 @@ async fn retry_uses_a_newer_http2_connection() {
         let failed = world.send().await.err().expect("no answer");
         assert!(failed.reused);
         assert_eq!(failed.error.kind(), Kind::UpstreamClosed);
-        let sent = world.send_by(Choice::Fresh).await;
+        let sent = world.send_by(ConnectionChoice::Fresh).await;
         assert_eq!(sent.expect("an answer").status(), 200);
         assert_eq!(world.count(Counter::UpstreamOpened), 2);
     };

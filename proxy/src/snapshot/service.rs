@@ -6,7 +6,7 @@ use super::detected::{Detected, TlsBytes};
 use super::http_hosts::HttpHosts;
 use super::intake::Intake;
 use super::opaque_routes::OpaqueRoutes;
-use crate::tls::{Clients, ServerTls};
+use crate::tls::{ClientCertRequirements, ServerTls};
 use traffic::provenance::Provenance;
 use traffic::route::HostIndex;
 
@@ -128,7 +128,7 @@ pub struct Chain {
     /// The server that the chain was compiled from.
     pub provenance: Provenance,
     /// Requirements for client certificates; `None` to request no certificate.
-    pub clients: Option<Arc<Clients>>,
+    pub clients: Option<Arc<ClientCertRequirements>>,
     /// Handling of its connections.
     pub handling: Handling,
 }

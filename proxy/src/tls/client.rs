@@ -125,11 +125,11 @@ pub struct ClientTls {
     pub identity: Option<Arc<Identity>>,
     /// Authorities that sign server certificates, for admin pages.
     pub authorities: Option<Arc<Authorities>>,
-    terms: Result<Terms, Arc<str>>,
+    terms: Result<ClientConfigs, Arc<str>>,
 }
 
 /// Configurations for rustls.
-struct Terms {
+struct ClientConfigs {
     fixed: Option<ServerName<'static>>,
     bytes: Arc<ClientConfig>,
     http1: Arc<ClientConfig>,
@@ -214,7 +214,7 @@ pub struct Material {
 impl ClientTls {
     /// Returns a configuration without sessions. If required material is missing, it refuses every connection.
     pub fn new(serial: u64, settings: ClientSettings, material: Material) -> Self {
-        let terms = Terms::new(&settings, &material).map_err(Arc::from);
+        let terms = ClientConfigs::new(&settings, &material).map_err(Arc::from);
         Self {
             serial,
             settings,
@@ -294,7 +294,7 @@ pub fn server_name(text: &str) -> Option<ServerName<'static>> {
     Some(ServerName::DnsName(name))
 }
 
-impl Terms {
+impl ClientConfigs {
     fn new(settings: &ClientSettings, material: &Material) -> Result<Self, String> {
         if let Some(refused) = &settings.refused {
             return Err(refused.to_string());

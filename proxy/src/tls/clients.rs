@@ -7,7 +7,7 @@ use super::digest::Sha256;
 
 /// Requirements for client certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Clients {
+pub struct ClientCertRequirements {
     /// Whether a client without a certificate is rejected.
     pub required: bool,
     /// Authorities that must have signed the certificates.

@@ -10,12 +10,12 @@ use rustls::{CipherSuite, SignatureAlgorithm};
 use super::Identity;
 
 /// Certificates of one server, the cheaper ones first.
-pub struct Choice {
+pub struct CertificateSelector {
     certified: Vec<Arc<CertifiedKey>>,
     speaks_tls13: bool,
 }
 
-impl Choice {
+impl CertificateSelector {
     /// Returns a selection among these; `speaks_tls13` if the server supports TLS 1.3.
     pub fn new(identities: &[Arc<Identity>], speaks_tls13: bool) -> Self {
         let certified = identities.iter().map(|one| Arc::clone(&one.certified));
@@ -29,7 +29,7 @@ impl Choice {
     }
 }
 
-impl fmt::Debug for Choice {
+impl fmt::Debug for CertificateSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Choice")
             .field("certificates", &self.certified.len())
@@ -37,7 +37,7 @@ impl fmt::Debug for Choice {
     }
 }
 
-impl ResolvesServerCert for Choice {
+impl ResolvesServerCert for CertificateSelector {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         if let [only] = self.certified.as_slice() {
             return Some(Arc::clone(only));
@@ -52,7 +52,7 @@ impl ResolvesServerCert for Choice {
     }
 }
 
-impl Choice {
+impl CertificateSelector {
     /// Whether a client with these suites supports a key of this kind. Suites of TLS 1.3 support any key.
     fn has_suite(&self, suites: &[CipherSuite], key: SignatureAlgorithm) -> bool {
         suites.iter().any(|suite| match suite {

@@ -13,9 +13,9 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
-use super::select::Choice;
+use super::select::CertificateSelector;
 use super::verify::Verifier;
-use super::{Authorities, Clients, Identity, IdentitySource, ciphers};
+use super::{Authorities, ClientCertRequirements, Identity, IdentitySource, ciphers};
 
 /// Settings of TLS termination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub struct ServerSettings {
     /// Certificates; a client gets one that it can verify.
     pub identities: Vec<IdentitySource>,
     /// Requirements for client certificates; `None` to request none.
-    pub clients: Option<Box<Clients>>,
+    pub clients: Option<Box<ClientCertRequirements>>,
     /// Oldest version.
     pub version_min: Version,
     /// Newest version.
@@ -99,7 +99,10 @@ impl ServerTls {
         };
         let mut config = builder
             .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(Choice::new(&identities, speaks_tls13)));
+            .with_cert_resolver(Arc::new(CertificateSelector::new(
+                &identities,
+                speaks_tls13,
+            )));
         // Clients keep the tickets, which are valid on every worker.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;

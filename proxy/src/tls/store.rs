@@ -16,15 +16,15 @@ use super::{
 };
 
 /// Content with the name of its file or secret.
-pub type Named = (Arc<str>, Vec<u8>);
+pub type NamedContent = (Arc<str>, Vec<u8>);
 
 /// Content of a certificate and its key.
 #[derive(Default)]
 pub struct IdentityBytes {
     /// Certificate chain.
-    pub chain: Named,
+    pub chain: NamedContent,
     /// Private key.
-    pub key: Named,
+    pub key: NamedContent,
     /// Workload that the certificate must identify; `None` for any.
     pub workload: Option<Workload>,
 }
@@ -33,16 +33,16 @@ pub struct IdentityBytes {
 #[derive(Default)]
 pub struct AuthorityBytes {
     /// Authorities.
-    pub authorities: Named,
+    pub authorities: NamedContent,
     /// Revocation lists.
-    pub revoked: Option<Named>,
+    pub revoked: Option<NamedContent>,
     /// Whether unusable certificates are skipped: an operating system trusts many, old ones included.
     pub is_lenient: bool,
 }
 
 /// Content of all sources in use, as just read.
 #[derive(Default)]
-pub struct Read {
+pub struct MaterialContent {
     /// Certificates with keys.
     pub identities: BTreeMap<IdentitySource, Result<IdentityBytes, Problem>>,
     /// Authorities.
@@ -199,7 +199,7 @@ impl Store {
 
     /// Processes the content of all sources in use, and forgets all others. Returns whether any material in effect
     /// changed.
-    pub fn update(&self, read: Read, now: UnixSeconds) -> bool {
+    pub fn update(&self, read: MaterialContent, now: UnixSeconds) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let known = inner.identities.keys().eq(read.identities.keys())
@@ -378,7 +378,7 @@ impl AuthorityBytes {
     }
 }
 
-fn digest(parts: &[&Named]) -> Sha256 {
+fn digest(parts: &[&NamedContent]) -> Sha256 {
     let each: Vec<u8> = parts.iter().flat_map(|(_, bytes)| sha256(bytes)).collect();
     sha256(&each)
 }

@@ -17,7 +17,7 @@ use x509_parser::prelude::FromDer;
 use super::chain::{self, Signatures, refused};
 use super::digest::{Sha256, sha256};
 use super::spiffe;
-use super::{Authorities, Clients};
+use super::{Authorities, ClientCertRequirements};
 
 /// Verifies client certificates by the settings of a server.
 pub struct Verifier {
@@ -46,7 +46,7 @@ impl Verifier {
     ///
     /// If the chain is to be verified and authorities are missing, or revocation lists are unreadable.
     pub fn new(
-        clients: &Clients,
+        clients: &ClientCertRequirements,
         authorities: Option<&Authorities>,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, String> {

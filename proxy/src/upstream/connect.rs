@@ -18,9 +18,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::counts::{Counted, Counts};
-use super::proxy_protocol::Announced;
+use super::proxy_protocol::AnnouncedClient;
 use super::stream::Stream;
-use super::tls::{Agreed, Secured};
+use super::tls::{ConnectionTls, NegotiatedTls};
 use super::tunnel::Tunnel;
 use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
@@ -42,7 +42,7 @@ pub struct ConnectSettings {
     /// Time until the connection can carry a request, over all addresses.
     pub timeout: Duration,
     /// PROXY header to send first.
-    pub announced: Option<Announced>,
+    pub announced: Option<AnnouncedClient>,
     /// Source address of a connection to the sidecar's own workload; by default the kernel chooses.
     pub source: Option<InboundSource>,
     /// Timing of PINGs that detect a dead HTTP/2 peer; none by default.
@@ -50,7 +50,7 @@ pub struct ConnectSettings {
     /// TCP keepalive; off by default.
     pub tcp_keepalive: Option<TcpKeepalive>,
     /// TLS settings; `None` for plain text.
-    pub tls: Option<Secured>,
+    pub tls: Option<ConnectionTls>,
 }
 
 /// Sets the TCP keepalive of a socket.
@@ -72,13 +72,13 @@ fn set_keepalive(keepalive: &TcpKeepalive, stream: &TcpStream) -> io::Result<()>
 
 /// Addresses and TLS state of an upstream connection.
 #[derive(Clone, Debug)]
-pub struct Ends {
+pub struct ConnectionInfo {
     /// Local address; `None` on a Unix socket.
     pub local: Option<SocketAddr>,
     /// Address that accepted the connection, not always the endpoint's own.
     pub remote: Address,
     /// Negotiated TLS; `None` in plain text.
-    pub tls: Option<Agreed>,
+    pub tls: Option<NegotiatedTls>,
 }
 
 /// Awaits `connecting` within the timeout, whose expiry is an error and counted.
@@ -99,11 +99,11 @@ pub(super) async fn within<T>(
 
 /// A connection on which no protocol has begun.
 #[derive(Debug)]
-pub struct Dialed {
+pub struct TcpConnection {
     /// Socket of the connection.
     pub stream: Stream,
     /// Addresses and TLS state.
-    pub ends: Rc<Ends>,
+    pub ends: Rc<ConnectionInfo>,
     /// Counts the connection as open.
     pub counted: Counted,
 }
@@ -119,7 +119,7 @@ pub async fn dial(
     settings: &ConnectSettings,
     tunnel: Option<&Tunnel>,
     counts: &Rc<Counts>,
-) -> Result<Dialed, Error> {
+) -> Result<TcpConnection, Error> {
     let opening = async {
         let (stream, ends) = begin(reach, settings, Inside::Bytes, counts).await?;
         let Some(tunnel) = tunnel else {
@@ -130,7 +130,7 @@ pub async fn dial(
         Ok((stream, ends))
     };
     let (stream, ends) = within(settings.timeout, opening, counts).await?;
-    Ok(Dialed {
+    Ok(TcpConnection {
         stream,
         ends,
         counted: Counted::opened(counts),
@@ -143,7 +143,7 @@ pub(super) async fn begin(
     settings: &ConnectSettings,
     inside: Inside,
     counts: &Rc<Counts>,
-) -> Result<(Stream, Rc<Ends>), Error> {
+) -> Result<(Stream, Rc<ConnectionInfo>), Error> {
     let told = |error: Error| {
         counts.connect_failed(&error);
         error
@@ -169,7 +169,7 @@ pub(super) async fn begin(
     Ok((stream, Rc::new(ends)))
 }
 
-fn handshake(shaken: &Result<(Stream, Agreed), Error>) -> Counter {
+fn handshake(shaken: &Result<(Stream, NegotiatedTls), Error>) -> Counter {
     match shaken {
         Ok((_, agreed)) if agreed.resumed => Counter::UpstreamTlsResumed,
         Ok(_) => Counter::UpstreamTlsFull,
@@ -182,7 +182,7 @@ async fn socket(
     reach: Reach<'_>,
     settings: &ConnectSettings,
     counts: &Rc<Counts>,
-) -> Result<(Stream, Ends), Error> {
+) -> Result<(Stream, ConnectionInfo), Error> {
     let failed = |error: io::Error| connect_failed(error, counts);
     let (stream, remote) = match reach.address {
         Address::Unix(path) => {
@@ -201,7 +201,7 @@ async fn socket(
             (Stream::Tcp(stream), Address::Ip(remote))
         }
     };
-    let ends = Ends {
+    let ends = ConnectionInfo {
         local: stream.local_address(),
         remote,
         tls: None,

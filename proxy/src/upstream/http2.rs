@@ -114,11 +114,11 @@ impl Sender {
     }
 
     /// Announces to the permit, which the connection must hold, that the connection is about to close, and why.
-    pub fn promise(&self, closing: Closing) {
+    pub fn mark_closing(&self, closing: Closing) {
         let permit = &mut self.link.0.borrow_mut().permit;
         debug_assert!(permit.is_some(), "a promise needs a permit");
         if let Some(permit) = permit {
-            permit.promise(closing);
+            permit.mark_closing(closing);
         }
     }
 

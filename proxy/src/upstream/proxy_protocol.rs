@@ -20,14 +20,14 @@ pub struct Client {
 /// PROXY header at the start of a connection. Part of the pool key: only requests with an equal header share the
 /// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Announced {
+pub struct AnnouncedClient {
     /// Version of the header.
     pub version: ProxyProtocol,
     /// Addresses in the header.
     pub client: Client,
 }
 
-impl Announced {
+impl AnnouncedClient {
     /// Encodes the header.
     pub fn header(&self) -> Bytes {
         let canonical = |at: SocketAddr| SocketAddr::new(at.ip().to_canonical(), at.port());
@@ -108,7 +108,7 @@ mod tests {
                     source,
                     destination,
                 };
-                Announced { version, client }.header()
+                AnnouncedClient { version, client }.header()
             };
             let line = header(ProxyProtocol::V1);
             assert_eq!(line, format!("PROXY {text}\r\n"));

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::connect::{ConnectSettings, Ends, begin, within};
+use super::connect::{ConnectSettings, ConnectionInfo, begin, within};
 use super::counts::{Counted, Counts};
 use super::http1::Connection;
 use super::http2;
@@ -16,7 +16,7 @@ pub struct Connected {
     /// Sending half.
     pub sender: Sender,
     /// Addresses and TLS state.
-    pub ends: Rc<Ends>,
+    pub ends: Rc<ConnectionInfo>,
 }
 
 /// Sending half of an upstream connection.

@@ -50,14 +50,14 @@ pub struct TlsTarget<'a> {
 
 /// TLS for a connection.
 #[derive(Clone, Debug)]
-pub struct Secured {
+pub struct ConnectionTls {
     /// TLS settings.
     pub client: Arc<dyn UpstreamTls>,
     /// Host of its requests, if the TLS settings depend on it.
     pub host: Option<Rc<Host>>,
 }
 
-impl From<TlsTarget<'_>> for Secured {
+impl From<TlsTarget<'_>> for ConnectionTls {
     fn from(target: TlsTarget<'_>) -> Self {
         Self {
             client: Arc::clone(target.client),
@@ -68,7 +68,7 @@ impl From<TlsTarget<'_>> for Secured {
 
 /// Result of the handshake with an endpoint.
 #[derive(Clone, Debug)]
-pub struct Agreed {
+pub struct NegotiatedTls {
     /// Negotiated version.
     pub version: Option<&'static str>,
     /// Cipher suite, by OpenSSL's name.
@@ -81,7 +81,7 @@ pub struct Agreed {
     pub resumed: bool,
 }
 
-impl Secured {
+impl ConnectionTls {
     fn client(&self) -> &ClientTls {
         ClientTls::of(&*self.client)
     }
@@ -107,7 +107,7 @@ impl Secured {
         &self,
         stream: Stream,
         inside: Inside,
-    ) -> Result<(Stream, Agreed), Error> {
+    ) -> Result<(Stream, NegotiatedTls), Error> {
         let host = self.host.as_ref().and_then(|host| host.name.as_ref());
         let terms = self.client().terms(inside, host);
         let (config, name) = terms.map_err(|reason| refused(&reason))?;
@@ -119,7 +119,7 @@ impl Secured {
             return Err(refused("the server does not agree on HTTP/2 (ALPN h2)"));
         }
         let peer = Peer::of(session);
-        let agreed = Agreed {
+        let agreed = NegotiatedTls {
             version: peer.version,
             cipher: peer.cipher,
             certificate: peer.certificate,

@@ -52,13 +52,13 @@ impl AffinitySettings {
 
 /// A client's access to its affinity entry in one cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Stay<'a> {
+pub struct AffinityLookup<'a> {
     affinity_table: &'a AffinityTable,
     lifetime: Duration,
     visit: Visit,
 }
 
-impl Stay<'_> {
+impl AffinityLookup<'_> {
     /// Returns the endpoint of the client's entry if `standing` finds it usable; else the endpoint that `pick` picks,
     /// and stores that one in the entry if it has a number.
     #[inline]

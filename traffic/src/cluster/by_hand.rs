@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::locality::{self, Locality, TopologyLabels};
-use super::{Balance, Common, Endpoint, EndpointTls, LabelSource, Parts, RetryLimit};
+use super::{Balance, Endpoint, EndpointTls, LabelSource, Parts, RetryLimit, SharedProperties};
 use crate::connection::PoolSettings;
 use crate::connection::Protocol;
 use crate::provenance::Sources;
@@ -38,7 +38,7 @@ pub fn parts(
                 address,
                 alternates: None,
                 weight: 1,
-                common: Arc::new(Common {
+                common: Arc::new(SharedProperties {
                     locality: Locality::new(*locality),
                     network: Arc::default(),
                     member: None,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::outlier::{Outcome, Verdict};
-use super::{Cluster, Live, ejection};
+use super::{Cluster, PickTables, ejection};
 use crate::balance::EndpointIdx;
-use crate::registry::{EjectionTurn, Moment};
+use crate::registry::{EjectionLock, Moment};
 
 impl Cluster {
     /// Records the outcome of a request to an endpoint. Returns a verdict if the endpoint has failed often enough to be
@@ -23,7 +23,7 @@ impl Cluster {
         &self,
         endpoint: EndpointIdx,
         verdict: Verdict,
-        _turn: &EjectionTurn<'_>,
+        _turn: &EjectionLock<'_>,
         now: Moment,
     ) {
         if let Some(policy) = &self.balance.outlier {
@@ -42,7 +42,7 @@ impl Cluster {
     }
 
     /// Unejects endpoints whose ejection time is over.
-    pub fn sweep(&self, _turn: &EjectionTurn<'_>, now: Moment) {
+    pub fn sweep(&self, _turn: &EjectionLock<'_>, now: Moment) {
         if let Some(policy) = &self.balance.outlier {
             ejection::sweep(self, policy, now);
         }
@@ -53,7 +53,7 @@ impl Cluster {
     /// unejects all endpoints, since no sweep would do it; without health checks, clears their results.
     pub fn adopt(&self, now: Moment) {
         if self.check.is_none() {
-            self.pardon_unchecked(now);
+            self.clear_check_results(now);
         }
         if self.balance.outlier.is_none() {
             ejection::uneject_all(self, now);
@@ -70,12 +70,12 @@ impl Cluster {
     }
 
     fn rebuild(&self, now: Moment) {
-        let live = Arc::new(Live::build(self, &self.method, now));
+        let live = Arc::new(PickTables::build(self, &self.method, now));
         let is_available = live.is_available();
         if self.available.swap(is_available, Ordering::Relaxed) != is_available {
             self.state.flips.note();
         }
         let before = self.live.swap(Arc::clone(&live));
-        ejection::tell_shift(self, &before, &live, now);
+        ejection::note_load_changes(self, &before, &live, now);
     }
 }

@@ -10,11 +10,11 @@ use smallvec::SmallVec;
 
 use super::affinity::AffinitySettings;
 use super::endpoint::{Endpoint, EndpointTls};
-use super::live::{Ask, Avoid, Live, Method};
+use super::live::{Avoid, Method, PickInput, PickTables};
 use super::locality::{Group, Plan};
 use super::parts::Parts;
 use super::priorities;
-use super::warmup::Warming;
+use super::warmup::WarmupState;
 use crate::balance::{EndpointIdx, HashKey, Policy};
 use crate::connection::UpstreamTls;
 use crate::error::Kind;
@@ -32,7 +32,7 @@ pub struct Cluster {
     pub(super) priorities: Box<[u8]>,
     /// Picks an endpoint within a priority.
     pub(super) method: Method,
-    pub(super) live: ArcSwap<Live>,
+    pub(super) live: ArcSwap<PickTables>,
     /// Whether an endpoint is usable without panic mode, according to `live`.
     pub(super) available: AtomicBool,
 }
@@ -59,7 +59,7 @@ impl Cluster {
             // the client's address is dialed, none of these endpoints
             parts.plan = Plan::new();
         }
-        let live = Live::build(&parts, &method, now);
+        let live = PickTables::build(&parts, &method, now);
         let interval = parts.retry_limit.interval();
         Self {
             memory,
@@ -116,7 +116,7 @@ impl Cluster {
     }
 
     /// The current tables.
-    pub fn live(&self) -> Arc<Live> {
+    pub fn live(&self) -> Arc<PickTables> {
         self.live.load_full()
     }
 
@@ -175,14 +175,14 @@ impl Cluster {
 
     /// Picks an endpoint for one attempt; `None` when no endpoint is usable.
     #[inline]
-    pub fn pick(&self, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    pub fn pick(&self, ask: PickInput, rng: &mut impl Rng) -> Option<EndpointIdx> {
         self.live.load().pick(&self.parts, ask, rng)
     }
 
     /// Picks an endpoint for a retry, and keeps clear of `avoid` if possible; `None` when no endpoint is usable.
     pub fn pick_other(
         &self,
-        ask: Ask,
+        ask: PickInput,
         avoid: &Avoid<'_>,
         rng: &mut impl Rng,
     ) -> Option<EndpointIdx> {
@@ -208,7 +208,7 @@ impl Cluster {
     }
 
     /// Warm-up state of an endpoint; `None` if it has its whole weight or is not usable. The tables follow in steps.
-    pub fn warming(&self, endpoint: EndpointIdx, now: Moment) -> Option<Warming> {
+    pub fn warming(&self, endpoint: EndpointIdx, now: Moment) -> Option<WarmupState> {
         let simple = match &self.method {
             Method::Simple(simple) => *simple,
             Method::Hash(_) => return None,

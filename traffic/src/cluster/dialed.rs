@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::Common;
+use super::SharedProperties;
 
 /// Turns the address that a client dialed into an endpoint.
 ///
@@ -12,7 +12,7 @@ use super::Common;
 #[derive(Clone, Debug)]
 pub struct Dialed {
     /// Properties that all endpoints of this cluster share.
-    pub common: Arc<Common>,
+    pub common: Arc<SharedProperties>,
     /// Port to connect to in place of the dialed one.
     pub port: Option<u16>,
 }

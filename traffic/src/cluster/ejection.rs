@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::outlier::{OutlierPolicy, Verdict};
-use super::{Cluster, Live};
+use super::{Cluster, PickTables};
 use crate::balance::EndpointIdx;
 use crate::registry::{EventKind, Moment, why};
 
@@ -21,7 +21,7 @@ pub(super) fn decide(
     if health.is_ejected() {
         return;
     }
-    let (out, others) = census(cluster, endpoint);
+    let (out, others) = count_ejected(cluster, endpoint);
     // a pool may eject its last endpoint, since other clusters can serve: a single gateway must not keep its cluster in
     // use
     let others = others || cluster.is_pool;
@@ -30,7 +30,11 @@ pub(super) fn decide(
     let note = |what| state.journal.note(now, &state.name, Some(address), what);
     if !policy.allows(out, all, others) {
         health.forget_errors();
-        if !state.ejections.spared.swap(true, Ordering::AcqRel) {
+        if !state
+            .ejections
+            .overflow_reported
+            .swap(true, Ordering::AcqRel)
+        {
             let (cause, out) = (verdict.cause, (out, all));
             note(EventKind::EjectionOverflow { cause, out });
             state.journal.ring();
@@ -52,7 +56,7 @@ pub(super) fn decide(
 }
 
 /// Number of ejected endpoints, and whether an endpoint other than `endpoint` is usable.
-fn census(cluster: &Cluster, endpoint: EndpointIdx) -> (u32, bool) {
+fn count_ejected(cluster: &Cluster, endpoint: EndpointIdx) -> (u32, bool) {
     let mut out = 0;
     let mut others = false;
     for (number, other) in cluster.endpoints().iter().enumerate() {
@@ -66,7 +70,10 @@ fn census(cluster: &Cluster, endpoint: EndpointIdx) -> (u32, bool) {
 /// Unejects endpoints whose ejection time is over.
 pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
     let state = &cluster.state;
-    state.ejections.spared.store(false, Ordering::Release);
+    state
+        .ejections
+        .overflow_reported
+        .store(false, Ordering::Release);
     for endpoint in cluster.endpoints() {
         if let Some(out_for) = policy.sweep(&endpoint.state.health, now) {
             let address = &*endpoint.address.to_string();
@@ -95,10 +102,15 @@ pub(super) fn uneject_all(cluster: &Cluster, now: Moment) {
 
 /// Records changes of the priorities' loads and of their panic mode. The panic mode of pools is left out: only all
 /// pools together determine it.
-pub(super) fn tell_shift(cluster: &Cluster, before: &Live, live: &Live, now: Moment) {
+pub(super) fn note_load_changes(
+    cluster: &Cluster,
+    before: &PickTables,
+    live: &PickTables,
+    now: Moment,
+) {
     let state = &cluster.state;
     let note = |what| state.journal.note(now, &state.name, None, what);
-    let loads = |live: &Live| live.shares.iter().map(|share| share.load).collect();
+    let loads = |live: &PickTables| live.shares.iter().map(|share| share.load).collect();
     let pairs = before.shares.iter().zip(&live.shares).zip(&live.health);
     for (priority, ((before, share), health)) in pairs.enumerate() {
         let priority = priority as u8;

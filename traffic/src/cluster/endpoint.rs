@@ -22,14 +22,14 @@ pub struct Endpoint {
     /// Relative share of the traffic, at least 1.
     pub weight: u32,
     /// Properties shared with other endpoints.
-    pub common: Arc<Common>,
+    pub common: Arc<SharedProperties>,
     /// Runtime state, shared by all workers.
     pub state: Arc<EndpointState>,
 }
 
 /// Properties shared by endpoints that were configured together.
 #[derive(Clone, Debug)]
-pub struct Common {
+pub struct SharedProperties {
     /// `region/zone/subzone`, empty if unknown.
     pub locality: Locality,
     /// Network, empty for the default one.
@@ -47,7 +47,7 @@ pub struct Common {
     /// TLS settings.
     pub tls: EndpointTls,
     /// Gateway of the remote cluster that forwards to the endpoint; `None` if it is reached directly.
-    pub hop: Option<Arc<Hop>>,
+    pub hop: Option<Arc<RemoteGateway>>,
     /// Scope under which the registry keeps the state.
     pub scope: Arc<str>,
     /// Request metrics.
@@ -55,9 +55,9 @@ pub struct Common {
 }
 
 impl Deref for Endpoint {
-    type Target = Common;
+    type Target = SharedProperties;
 
-    fn deref(&self) -> &Common {
+    fn deref(&self) -> &SharedProperties {
         &self.common
     }
 }
@@ -110,7 +110,7 @@ impl EndpointTls {
 
 /// The gateway of a remote cluster, in front of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Hop {
+pub struct RemoteGateway {
     /// Prefix for the request's path: empty, or with a leading and without a trailing slash.
     ///
     /// Source: ServiceImport `spec.ports[].endpoints[].target.path`.

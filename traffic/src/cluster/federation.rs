@@ -13,7 +13,7 @@ use rand::Rng;
 
 use super::Split;
 use crate::balance::RoundRobin;
-use crate::registry::{ClusterId, Cursor, Flips};
+use crate::registry::{AvailabilityChanges, ClusterId, Cursor};
 use crate::telemetry::{ReplayCause, ShiftReason, StatsRegistry, WorkerId};
 
 mod choose;
@@ -137,13 +137,13 @@ impl PoolSet {
 #[derive(Debug)]
 pub struct Federation {
     pools: Box<[Pool]>,
-    turns: Arc<Turns>,
+    turns: Arc<RotationCursors>,
     /// Outcomes after which a request is sent to the next tier.
     pub replay: Replay,
     first: ArcSwap<Shares>,
     later: ArcSwap<Shares>,
     /// Counter of availability changes of clusters; a new value makes the known availability stale.
-    flips: Arc<Flips>,
+    flips: Arc<AvailabilityChanges>,
     /// Request metrics; `None` in unit tests of the shares.
     counts: Option<Counts>,
 }
@@ -152,12 +152,12 @@ pub struct Federation {
 /// would always follow its own first attempt. All workers share them, so that shares are exact across the process. They
 /// outlive changes of the policy, so that frequent changes favor no pool.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct RotationCursors {
     first: Cursor,
     later: Cursor,
 }
 
-impl Turns {
+impl RotationCursors {
     /// Starts both cursors at this turn.
     pub fn starting_at(turn: u32) -> Self {
         Self {
@@ -263,7 +263,7 @@ pub struct Chosen {
 
 impl Federation {
     /// Builds the federation of at most [`POOLS_MAX`] pools; drops the rest.
-    pub fn build(mut pools: Vec<Pool>, replay: Replay, turns: Arc<Turns>) -> Self {
+    pub fn build(mut pools: Vec<Pool>, replay: Replay, turns: Arc<RotationCursors>) -> Self {
         pools.truncate(POOLS_MAX);
         Self {
             pools: pools.into(),
@@ -293,7 +293,7 @@ impl Federation {
 
     /// Determines the available pools again whenever `flips` counts a change.
     #[must_use]
-    pub fn following(mut self, flips: &Arc<Flips>) -> Self {
+    pub fn following(mut self, flips: &Arc<AvailabilityChanges>) -> Self {
         self.flips = Arc::clone(flips);
         self
     }
@@ -346,7 +346,7 @@ impl Federation {
     }
 
     /// The rotation cursors, to carry over to the next configuration.
-    pub fn turns(&self) -> &Arc<Turns> {
+    pub fn turns(&self) -> &Arc<RotationCursors> {
         &self.turns
     }
 

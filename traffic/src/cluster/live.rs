@@ -26,13 +26,13 @@ const DRAWS_MAX: usize = 4;
 
 /// Inputs of a pick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct PickInput {
     /// Hash of the request; `None` without a hash policy.
     pub hash: Option<u64>,
     /// Number of earlier attempts.
     pub attempt: u32,
     /// Whether to ignore the panic mode of a pool, because another pool may be used.
-    pub calm: bool,
+    pub ignore_panic: bool,
 }
 
 /// Method of picking an endpoint within a priority.
@@ -60,7 +60,7 @@ impl Method {
 
 /// Tables for one state of the endpoints' health.
 #[derive(Debug)]
-pub struct Live {
+pub struct PickTables {
     levels: Box<[Level]>,
     /// Priorities without load, for retries that leave out other priorities.
     spare: Box<[Level]>,
@@ -71,7 +71,7 @@ pub struct Live {
     /// Time of the next rebuild for a warm-up step; `None` if no endpoint is warming up.
     pub warms_at: Option<Moment>,
     /// The tables in panic mode, for requests that have no other pool.
-    last_resort: Option<Box<Live>>,
+    last_resort: Option<Box<PickTables>>,
 }
 
 /// The endpoints of one priority.
@@ -124,7 +124,7 @@ impl Pool {
     }
 }
 
-impl Live {
+impl PickTables {
     /// Builds tables for the current health of the endpoints.
     pub(super) fn build(parts: &Parts, method: &Method, now: Moment) -> Self {
         let tables = |panic_percent| Self::with(parts, method, now, panic_percent);
@@ -188,7 +188,7 @@ impl Live {
 
     /// The tables in panic mode if `is_last` and the pool panics, else the normal ones.
     #[inline]
-    pub fn for_last(&self, is_last: bool) -> &Self {
+    pub fn tables_for(&self, is_last: bool) -> &Self {
         match &self.last_resort {
             Some(tables) if is_last => tables,
             _ => self,
@@ -207,8 +207,8 @@ impl Live {
 
     /// Picks an endpoint; `None` if no endpoint is usable.
     #[inline]
-    pub fn pick(&self, parts: &Parts, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
-        let level = match &*self.for_last(!ask.calm).levels {
+    pub fn pick(&self, parts: &Parts, ask: PickInput, rng: &mut impl Rng) -> Option<EndpointIdx> {
+        let level = match &*self.tables_for(!ask.ignore_panic).levels {
             [] => None,
             [level] => Some(level),
             levels => {
@@ -239,7 +239,7 @@ impl Live {
 
 impl Level {
     #[inline]
-    fn pick(&self, parts: &Parts, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    fn pick(&self, parts: &Parts, ask: PickInput, rng: &mut impl Rng) -> Option<EndpointIdx> {
         let panic = self.panic;
         match &self.choice {
             Choice::One(pool) => pool.pick(parts, panic, rng),

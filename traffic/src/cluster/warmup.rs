@@ -18,14 +18,14 @@ pub struct Warmup {
 
 /// Warm-up state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Warming {
+pub struct WarmupState {
     /// Part of the weight that the endpoint has now, below 1.
     pub factor: f64,
     /// Time until the endpoint has its whole weight.
     pub left: Duration,
 }
 
-impl fmt::Display for Warming {
+impl fmt::Display for WarmupState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { factor, left } = self;
         write!(f, "{:.0}% of its weight, all in {left:.1?}", factor * 100.0)
@@ -50,9 +50,9 @@ impl Warmup {
     }
 
     /// Warm-up state of an endpoint of this age; `None` if it has its whole weight.
-    pub fn warming(&self, age: Duration) -> Option<Warming> {
+    pub fn warming(&self, age: Duration) -> Option<WarmupState> {
         let left = self.duration.saturating_sub(age);
-        self.factor(age).map(|factor| Warming { factor, left })
+        self.factor(age).map(|factor| WarmupState { factor, left })
     }
 
     /// Interval between two rebuilds of the weights: a step of the warm-up, but 50 ms to 5 s.

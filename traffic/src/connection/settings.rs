@@ -56,7 +56,7 @@ impl Default for Limits {
 ///
 /// Source: DestinationRule `connectionPool.http.h2UpgradePolicy` and `useClientProtocol`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Speaks {
+pub enum HttpVersionPolicy {
     /// Version that the port declares.
     #[default]
     Declared,
@@ -66,7 +66,7 @@ pub enum Speaks {
     Http2,
 }
 
-impl Speaks {
+impl HttpVersionPolicy {
     /// Returns the name for messages.
     pub const fn name(self, declared: Protocol) -> &'static str {
         match (self, declared) {
@@ -135,7 +135,7 @@ pub struct PoolSettings {
     /// Source: DestinationRule `connectionPool.http.maxConcurrentStreams`.
     pub streams_max: Option<u32>,
     /// Choice of the HTTP version.
-    pub speaks: Speaks,
+    pub speaks: HttpVersionPolicy,
     /// TLS settings for endpoints without their own; none by default.
     ///
     /// Source: DestinationRule `tls`.
@@ -165,7 +165,7 @@ impl Default for PoolSettings {
             requests_per_connection_max: None,
             connection_duration_max: None,
             streams_max: None,
-            speaks: Speaks::default(),
+            speaks: HttpVersionPolicy::default(),
             tls: None,
         }
     }
@@ -177,16 +177,16 @@ mod tests {
 
     #[test]
     fn protocol_follows_port_client_or_h2_upgrade() {
+        use HttpVersionPolicy::{AsClient, Declared};
         use Protocol::{Http1, Http2};
-        use Speaks::{AsClient, Declared};
         for (speaks, declared, client, upgrading, expected) in [
             (Declared, Http1, Http2, false, Http1),
             (Declared, Http2, Http1, false, Http2),
             (Declared, Http2, Http1, true, Http2),
-            (Speaks::Http2, Http1, Http1, false, Http2),
-            (Speaks::Http2, Http1, Http2, false, Http2),
-            (Speaks::Http2, Http1, Http1, true, Http1),
-            (Speaks::Http2, Http2, Http1, true, Http2),
+            (HttpVersionPolicy::Http2, Http1, Http1, false, Http2),
+            (HttpVersionPolicy::Http2, Http1, Http2, false, Http2),
+            (HttpVersionPolicy::Http2, Http1, Http1, true, Http1),
+            (HttpVersionPolicy::Http2, Http2, Http1, true, Http2),
             (AsClient, Http1, Http2, false, Http2),
             (AsClient, Http2, Http1, false, Http1),
             (AsClient, Http2, Http2, true, Http1),

@@ -38,9 +38,9 @@ pub const CURSORS: usize = 4;
 /// Number of times that any cluster became available or unavailable. While it is unchanged, the known availability of
 /// clusters is right.
 #[derive(Debug, Default)]
-pub struct Flips(CachePadded<AtomicU64>);
+pub struct AvailabilityChanges(CachePadded<AtomicU64>);
 
-impl Flips {
+impl AvailabilityChanges {
     /// Counts a change, after the change itself is visible to other threads.
     pub fn note(&self) {
         self.0.fetch_add(1, Ordering::Release);
@@ -61,18 +61,18 @@ pub struct Ejections {
     /// Whether the cluster's tables are out of date.
     pub stale: AtomicBool,
     /// Whether an ejection overflow was reported since the last sweep.
-    pub spared: AtomicBool,
+    pub overflow_reported: AtomicBool,
 }
 
 /// The lock for decisions about ejections in one cluster, held one at a time, so that the limit is exact.
 #[derive(Debug)]
-pub struct EjectionTurn<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
+pub struct EjectionLock<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
 
 impl Ejections {
     /// Waits for the lock.
-    pub fn turn(&self) -> EjectionTurn<'_> {
+    pub fn turn(&self) -> EjectionLock<'_> {
         let deciding = self.deciding.lock();
-        EjectionTurn(deciding.unwrap_or_else(PoisonError::into_inner))
+        EjectionLock(deciding.unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -90,7 +90,7 @@ pub struct ClusterState {
     /// Journal for the events of endpoints.
     pub journal: Arc<Journal>,
     /// Counter for changes of the cluster's availability.
-    pub flips: Arc<Flips>,
+    pub flips: Arc<AvailabilityChanges>,
     /// Whether a request has used the cluster's hash tables; if so, they are built as soon as the cluster changes.
     pub hash_tables_used: AtomicBool,
     /// Retries in flight.
@@ -112,7 +112,7 @@ impl ClusterState {
         id: ClusterId,
         name: Arc<str>,
         journal: Arc<Journal>,
-        flips: Arc<Flips>,
+        flips: Arc<AvailabilityChanges>,
     ) -> Self {
         Self {
             id,

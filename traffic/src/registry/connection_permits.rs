@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ClusterState;
-use super::connections::{Closing, Given};
+use super::connections::{Closing, QueueOutcome};
 
 /// Permit for an open or pending connection. Drop it after the socket is closed.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl ConnectionPermit {
 
     /// Records that the connection will be closed, as requested by
     /// [`Connections::offer`](super::connections::Connections::offer).
-    pub fn promise(&mut self, closing: Closing) {
+    pub fn mark_closing(&mut self, closing: Closing) {
         debug_assert!(self.promised.is_none(), "a connection is promised once");
         self.promised = Some(closing);
     }
@@ -112,8 +112,10 @@ impl QueueTicket {
         let connections = &self.cluster.connections;
         let given = std::future::poll_fn(|cx| connections.poll_turn(self.ticket, cx));
         match given.await {
-            Given::Leave => Turn::Connect(ConnectionPermit::new(&self.cluster, self.endpoint)),
-            Given::Connection => Turn::Reuse,
+            QueueOutcome::Leave => {
+                Turn::Connect(ConnectionPermit::new(&self.cluster, self.endpoint))
+            }
+            QueueOutcome::Connection => Turn::Reuse,
         }
     }
 }

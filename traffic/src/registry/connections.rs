@@ -36,7 +36,7 @@ impl WakeSignal {
 pub struct Connections {
     /// Number of waiters in the upper half and of idle connections in the lower half. A single number, so that a
     /// request that queues and a connection that becomes idle cannot miss each other.
-    crowd: AtomicU64,
+    waiters_and_idle: AtomicU64,
     /// The limit; written only with the lock held.
     max: AtomicUsize,
     state: Mutex<State>,
@@ -49,7 +49,7 @@ struct State {
     /// Waiters, by ticket.
     line: BTreeMap<u64, Waiter>,
     /// Waiters that were served and have not taken their connection yet.
-    turns: BTreeMap<u64, (Given, u64)>,
+    turns: BTreeMap<u64, (QueueOutcome, u64)>,
     tickets: u64,
     /// Connections that are about to be closed for waiters.
     promised: usize,
@@ -57,7 +57,7 @@ struct State {
     shed: usize,
     /// Whether the limit is exceeded, like [`EXCESS`].
     excess: bool,
-    bells: Vec<Arc<WakeSignal>>,
+    wake_signals: Vec<Arc<WakeSignal>>,
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ struct Waiter {
 
 /// Outcome for a queued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(super) enum QueueOutcome {
     /// Permission to open a connection, which is already counted.
     Leave,
     /// A connection of its own pool.
@@ -96,10 +96,10 @@ pub enum Closing {
     Excess,
 }
 
-/// One waiter, in [`Connections::crowd`].
+/// One waiter, in [`Connections::waiters_and_idle`].
 const ONE_WAITS: u64 = 1 << 32;
 
-/// Flag in [`Connections::crowd`] that the limit is exceeded.
+/// Flag in [`Connections::waiters_and_idle`] that the limit is exceeded.
 const EXCESS: u64 = 1 << 63;
 
 /// Wakers to call once the lock is released.
@@ -108,7 +108,7 @@ type Wakers = SmallVec<[Waker; 4]>;
 impl Default for Connections {
     fn default() -> Self {
         Self {
-            crowd: AtomicU64::new(0),
+            waiters_and_idle: AtomicU64::new(0),
             max: AtomicUsize::new(usize::MAX),
             state: Mutex::new(State::default()),
         }
@@ -146,31 +146,31 @@ impl Connections {
     }
 
     /// Registers a worker's signal for when connections are needed.
-    pub fn attend(&self, wake_signal: &Arc<WakeSignal>) {
+    pub fn register_wake_signal(&self, wake_signal: &Arc<WakeSignal>) {
         let mut state = self.lock();
         if !state
-            .bells
+            .wake_signals
             .iter()
             .any(|known| Arc::ptr_eq(known, wake_signal))
         {
-            state.bells.push(Arc::clone(wake_signal));
+            state.wake_signals.push(Arc::clone(wake_signal));
         }
     }
 
     /// Whether a request is queued, or there are too many connections.
     #[inline]
     pub fn is_crowded(&self) -> bool {
-        is_crowded(self.crowd.load(Ordering::Relaxed))
+        is_crowded(self.waiters_and_idle.load(Ordering::Relaxed))
     }
 
     /// Counts an idle connection. Returns whether it must be offered to queued requests now.
     pub(super) fn enter_idle(&self) -> bool {
-        is_crowded(self.crowd.fetch_add(1, Ordering::AcqRel))
+        is_crowded(self.waiters_and_idle.fetch_add(1, Ordering::AcqRel))
     }
 
     /// Uncounts an idle connection that has a request again or is closed.
     pub(super) fn leave_idle(&self) {
-        self.crowd.fetch_sub(1, Ordering::AcqRel);
+        self.waiters_and_idle.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Counts a new connection if the limit allows it. With `always`, the first connection of an endpoint is always
@@ -217,7 +217,7 @@ impl Connections {
             waker: None,
         };
         state.line.insert(ticket, waiter);
-        let before = self.crowd.fetch_add(ONE_WAITS, Ordering::AcqRel);
+        let before = self.waiters_and_idle.fetch_add(ONE_WAITS, Ordering::AcqRel);
         if idle(before) > 0 {
             state.ring();
         }
@@ -225,7 +225,7 @@ impl Connections {
     }
 
     /// Polls for the outcome of this ticket.
-    pub(super) fn poll_turn(&self, ticket: u64, cx: &Context<'_>) -> Poll<Given> {
+    pub(super) fn poll_turn(&self, ticket: u64, cx: &Context<'_>) -> Poll<QueueOutcome> {
         let mut state = self.lock();
         if let Some((given, _)) = state.turns.remove(&ticket) {
             return Poll::Ready(given);
@@ -240,10 +240,10 @@ impl Connections {
     pub(super) fn abandon(&self, ticket: u64) {
         let mut state = self.lock();
         if state.line.remove(&ticket).is_some() {
-            self.crowd.fetch_sub(ONE_WAITS, Ordering::AcqRel);
+            self.waiters_and_idle.fetch_sub(ONE_WAITS, Ordering::AcqRel);
         }
         let mut wakers = Wakers::new();
-        if let Some((Given::Leave, endpoint)) = state.turns.remove(&ticket) {
+        if let Some((QueueOutcome::Leave, endpoint)) = state.turns.remove(&ticket) {
             state.remove(endpoint);
             wakers = self.serve(&mut state, Some(endpoint));
         }
@@ -297,10 +297,10 @@ impl Connections {
         }
         let mut wakers = Wakers::new();
         if let Some(waiter) = state.line.remove(&ticket) {
-            self.crowd.fetch_sub(ONE_WAITS, Ordering::AcqRel);
+            self.waiters_and_idle.fetch_sub(ONE_WAITS, Ordering::AcqRel);
             state
                 .turns
-                .insert(ticket, (Given::Connection, waiter.endpoint));
+                .insert(ticket, (QueueOutcome::Connection, waiter.endpoint));
             wakers.extend(waiter.waker);
         }
         wakers
@@ -348,9 +348,11 @@ impl Connections {
 
     fn admit(&self, state: &mut State, ticket: u64) -> Option<Waker> {
         let waiter = state.line.remove(&ticket)?;
-        self.crowd.fetch_sub(ONE_WAITS, Ordering::AcqRel);
+        self.waiters_and_idle.fetch_sub(ONE_WAITS, Ordering::AcqRel);
         state.add(waiter.endpoint);
-        state.turns.insert(ticket, (Given::Leave, waiter.endpoint));
+        state
+            .turns
+            .insert(ticket, (QueueOutcome::Leave, waiter.endpoint));
         waiter.waker
     }
 
@@ -361,19 +363,19 @@ impl Connections {
             state.excess = excess;
             // only changed under the lock, so the flag is set or cleared exactly once
             match excess {
-                true => self.crowd.fetch_add(EXCESS, Ordering::AcqRel),
-                false => self.crowd.fetch_sub(EXCESS, Ordering::AcqRel),
+                true => self.waiters_and_idle.fetch_add(EXCESS, Ordering::AcqRel),
+                false => self.waiters_and_idle.fetch_sub(EXCESS, Ordering::AcqRel),
             };
         }
     }
 }
 
-const fn is_crowded(crowd: u64) -> bool {
-    crowd >= ONE_WAITS
+const fn is_crowded(waiters_and_idle: u64) -> bool {
+    waiters_and_idle >= ONE_WAITS
 }
 
-const fn idle(crowd: u64) -> u64 {
-    crowd & (ONE_WAITS - 1)
+const fn idle(waiters_and_idle: u64) -> u64 {
+    waiters_and_idle & (ONE_WAITS - 1)
 }
 
 fn wake(wakers: Wakers) {
@@ -398,7 +400,7 @@ impl State {
     }
 
     fn ring(&self) {
-        for wake_signal in &self.bells {
+        for wake_signal in &self.wake_signals {
             wake_signal.0.notify_one();
         }
     }

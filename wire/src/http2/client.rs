@@ -8,7 +8,7 @@ use std::ops::Range;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
 use super::Reason;
-use super::connection::{Block, Connection, OfStream, STREAM_MAX, Side, Taken};
+use super::connection::{Block, Connection, FrameResult, STREAM_MAX, Side, StreamEvent};
 use super::frame::{self, PREFACE, flag};
 use super::head::{Builder, Flaw, Response};
 use super::output::Output;
@@ -73,13 +73,13 @@ pub enum Event {
     },
 }
 
-impl From<OfStream> for Event {
+impl From<StreamEvent> for Event {
     #[inline]
-    fn from(of: OfStream) -> Self {
+    fn from(of: StreamEvent) -> Self {
         match of {
-            OfStream::Data { place, range, end } => Event::Data { place, range, end },
-            OfStream::Trailers { place, trailers } => Event::Trailers { place, trailers },
-            OfStream::Reset {
+            StreamEvent::Data { place, range, end } => Event::Data { place, range, end },
+            StreamEvent::Trailers { place, trailers } => Event::Trailers { place, trailers },
+            StreamEvent::Reset {
                 place,
                 reason,
                 by_peer,
@@ -199,17 +199,17 @@ impl Client {
     pub fn receive(&mut self, input: &[u8]) -> Result<Received, Reason> {
         let (used, taken) = self.receive_frame(input)?;
         let event = match taken {
-            Taken::Stream(of) => Some(of.into()),
-            Taken::Block(block, fragments) => self.on_block(block, &fragments)?,
-            Taken::Settings => {
+            FrameResult::Stream(of) => Some(of.into()),
+            FrameResult::Block(block, fragments) => self.on_block(block, &fragments)?,
+            FrameResult::Settings => {
                 self.role.settled = true;
                 Some(Event::Limit)
             }
-            Taken::GoAway { last, reason } => {
+            FrameResult::GoAway { last, reason } => {
                 self.on_go_away(last);
                 Some(Event::Leaving { reason })
             }
-            Taken::Nothing | Taken::Pong(_) => None,
+            FrameResult::Nothing | FrameResult::Pong(_) => None,
         };
         Ok(Received { used, event })
     }

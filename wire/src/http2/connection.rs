@@ -43,7 +43,7 @@ const LATE_FRAMES: u32 = 8;
 
 /// Event of one stream. `place` identifies it.
 #[derive(Debug)]
-pub(super) enum OfStream {
+pub(super) enum StreamEvent {
     /// Bytes of a body.
     Data {
         place: usize,
@@ -63,11 +63,11 @@ pub(super) enum OfStream {
 
 /// Result of a frame.
 #[derive(Debug)]
-pub(super) enum Taken<'a> {
+pub(super) enum FrameResult<'a> {
     /// No event, or more bytes are needed.
     Nothing,
     /// Event of one stream.
-    Stream(OfStream),
+    Stream(StreamEvent),
     /// Complete header block.
     Block(Block, Cow<'a, [u8]>),
     /// SETTINGS of the peer.
@@ -137,7 +137,7 @@ pub struct Connection<R> {
     output_bytes_max: usize,
     recent_resets: VecDeque<(u32, ReceiveWindow)>,
     /// Allowance for frames of streams that were reset without the peer's fault.
-    late: Late,
+    late: LateFrameAllowance,
     pongs: u32,
     pub(super) spare_maps: Vec<HeaderMap>,
 }
@@ -145,7 +145,7 @@ pub struct Connection<R> {
 /// Allowance for frames of streams that were reset before the peer could know: frames without data, and data of streams
 /// no longer in `recent_resets`.
 #[derive(Debug, Default)]
-struct Late {
+struct LateFrameAllowance {
     frames: u32,
     bytes: u64,
 }
@@ -186,7 +186,7 @@ impl<R> Connection<R> {
             short_of_room: false,
             output_bytes_max,
             recent_resets: VecDeque::new(),
-            late: Late::default(),
+            late: LateFrameAllowance::default(),
             pongs: 0,
             spare_maps: Vec::new(),
         }
@@ -257,14 +257,14 @@ impl<R> Connection<R> {
     pub(super) fn receive_frame<'a>(
         &mut self,
         input: &'a [u8],
-    ) -> Result<(usize, Taken<'a>), Reason> {
+    ) -> Result<(usize, FrameResult<'a>), Reason> {
         let Some(head) = Head::parse(input) else {
-            return Ok((0, Taken::Nothing));
+            return Ok((0, FrameResult::Nothing));
         };
         self.check_head(&head)?;
         let used = HEAD_BYTES + head.len;
         let Some(payload) = input.get(HEAD_BYTES..used) else {
-            return Ok((0, Taken::Nothing));
+            return Ok((0, FrameResult::Nothing));
         };
         let taken = match head.kind {
             Kind::Data => self.on_data(&head, payload)?,
@@ -318,7 +318,7 @@ impl<R> Connection<R> {
         self.side == Side::Client || id > self.last || recent.any(|(recent, _)| *recent == id)
     }
 
-    fn on_data(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+    fn on_data(&mut self, head: &Head, payload: &[u8]) -> Result<FrameResult<'static>, Reason> {
         let len = payload.len() as u32;
         if self.is_idle(head.stream) {
             return Err(Reason::PROTOCOL_ERROR);
@@ -344,7 +344,7 @@ impl<R> Connection<R> {
         };
         if let Some(reason) = fault {
             self.give_back(len);
-            return self.error(place, reason).map(Taken::Stream);
+            return self.error(place, reason).map(FrameResult::Stream);
         }
         if bytes > 0 {
             self.guard.data_received();
@@ -358,7 +358,7 @@ impl<R> Connection<R> {
             self.give_back_on(place, padding);
         }
         self.end_received(place, end);
-        Ok(Taken::Stream(OfStream::Data {
+        Ok(FrameResult::Stream(StreamEvent::Data {
             place,
             range: HEAD_BYTES + data.start..HEAD_BYTES + data.end,
             end,
@@ -366,7 +366,7 @@ impl<R> Connection<R> {
     }
 
     /// Handles a frame for a stream that has ended.
-    pub(super) fn late(&mut self, id: u32, bytes: u32) -> Result<Taken<'static>, Reason> {
+    pub(super) fn late(&mut self, id: u32, bytes: u32) -> Result<FrameResult<'static>, Reason> {
         let mut recent = self.recent_resets.iter_mut();
         if let Some((_, window)) = recent.find(|(recent, _)| *recent == id && bytes > 0) {
             // a peer that writes small frames may have many in flight
@@ -381,10 +381,14 @@ impl<R> Connection<R> {
         } else {
             self.guard.idle_frame()?;
         }
-        Ok(Taken::Nothing)
+        Ok(FrameResult::Nothing)
     }
 
-    fn on_headers<'a>(&mut self, head: &Head, payload: &'a [u8]) -> Result<Taken<'a>, Reason> {
+    fn on_headers<'a>(
+        &mut self,
+        head: &Head,
+        payload: &'a [u8],
+    ) -> Result<FrameResult<'a>, Reason> {
         if self.is_idle(head.stream) && self.side == Side::Client || head.stream.is_multiple_of(2) {
             return Err(Reason::PROTOCOL_ERROR);
         }
@@ -404,17 +408,21 @@ impl<R> Connection<R> {
             depends_on_itself,
         };
         if head.has(flag::END_HEADERS) {
-            return Ok(Taken::Block(block, Cow::Borrowed(fragment)));
+            return Ok(FrameResult::Block(block, Cow::Borrowed(fragment)));
         }
         self.partial = Some(Partial {
             block,
             fragments: fragment.to_vec(),
             frames: 1,
         });
-        Ok(Taken::Nothing)
+        Ok(FrameResult::Nothing)
     }
 
-    fn on_continuation(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+    fn on_continuation(
+        &mut self,
+        head: &Head,
+        payload: &[u8],
+    ) -> Result<FrameResult<'static>, Reason> {
         let Some(mut partial) = self.partial.take() else {
             return Err(Reason::PROTOCOL_ERROR);
         };
@@ -428,9 +436,12 @@ impl<R> Connection<R> {
         partial.fragments.extend_from_slice(payload);
         if !head.has(flag::END_HEADERS) {
             self.partial = Some(partial);
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Nothing);
         }
-        Ok(Taken::Block(partial.block, Cow::Owned(partial.fragments)))
+        Ok(FrameResult::Block(
+            partial.block,
+            Cow::Owned(partial.fragments),
+        ))
     }
 
     /// Decodes a header block. Required for each one, even if it is ignored.
@@ -445,7 +456,7 @@ impl<R> Connection<R> {
         place: usize,
         block: Block,
         fragments: &[u8],
-    ) -> Result<OfStream, Reason> {
+    ) -> Result<StreamEvent, Reason> {
         let bytes_max = self.settings.header_list_bytes_max as usize;
         let mut trailers = Builder::trailers(bytes_max);
         self.decode(fragments, &mut trailers)?;
@@ -457,7 +468,7 @@ impl<R> Connection<R> {
         match trailers.into_trailers() {
             Ok(trailers) if whole => {
                 self.end_received(place, true);
-                Ok(OfStream::Trailers { place, trailers })
+                Ok(StreamEvent::Trailers { place, trailers })
             }
             _ => self.error(place, Reason::PROTOCOL_ERROR),
         }
@@ -470,7 +481,7 @@ impl<R> Connection<R> {
         let place = match self.places.take_vacant() {
             Some(place) => {
                 // the previous stream may have left this place in the queue
-                stream.in_line = self.streams[place].in_line;
+                stream.is_queued = self.streams[place].is_queued;
                 self.streams[place] = stream;
                 place
             }
@@ -492,7 +503,7 @@ impl<R> Connection<R> {
         }
     }
 
-    fn on_reset(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+    fn on_reset(&mut self, head: &Head, payload: &[u8]) -> Result<FrameResult<'static>, Reason> {
         if payload.len() != 4 {
             return Err(Reason::FRAME_SIZE_ERROR);
         }
@@ -502,17 +513,21 @@ impl<R> Connection<R> {
         let reason = Reason(frame::number(payload).unwrap_or_default());
         let Some(place) = self.place_of(head.stream) else {
             self.guard.idle_frame()?;
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Nothing);
         };
         self.free(place);
-        Ok(Taken::Stream(OfStream::Reset {
+        Ok(FrameResult::Stream(StreamEvent::Reset {
             place,
             reason,
             by_peer: true,
         }))
     }
 
-    fn on_window_update(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+    fn on_window_update(
+        &mut self,
+        head: &Head,
+        payload: &[u8],
+    ) -> Result<FrameResult<'static>, Reason> {
         if payload.len() != 4 {
             return Err(Reason::FRAME_SIZE_ERROR);
         }
@@ -523,13 +538,13 @@ impl<R> Connection<R> {
                 return Err(Reason::PROTOCOL_ERROR);
             }
             self.send.change(by)?;
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Nothing);
         }
         if self.is_idle(head.stream) {
             return Err(Reason::PROTOCOL_ERROR);
         }
         let Some(place) = self.place_of(head.stream) else {
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Nothing);
         };
         let changed = match by {
             0 => Err(Reason::PROTOCOL_ERROR),
@@ -537,14 +552,14 @@ impl<R> Connection<R> {
         };
         match changed {
             Ok(()) => {
-                self.stand_in_line(place);
-                Ok(Taken::Nothing)
+                self.enqueue(place);
+                Ok(FrameResult::Nothing)
             }
-            Err(reason) => self.error(place, reason).map(Taken::Stream),
+            Err(reason) => self.error(place, reason).map(FrameResult::Stream),
         }
     }
 
-    fn on_priority(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+    fn on_priority(&mut self, head: &Head, payload: &[u8]) -> Result<FrameResult<'static>, Reason> {
         self.guard.idle_frame()?;
         if head.stream == 0 {
             return Err(Reason::PROTOCOL_ERROR);
@@ -554,16 +569,16 @@ impl<R> Connection<R> {
         } else if depends_on(payload, head.stream) {
             Reason::PROTOCOL_ERROR
         } else {
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Nothing);
         };
         match self.place_of(head.stream) {
-            Some(place) => self.error(place, reason).map(Taken::Stream),
+            Some(place) => self.error(place, reason).map(FrameResult::Stream),
             // a stream that was never opened cannot be reset
             None if self.is_idle(head.stream) => Err(reason),
             None => {
                 self.guard.error_reset()?;
                 self.write_reset(head.stream, reason, None);
-                Ok(Taken::Nothing)
+                Ok(FrameResult::Nothing)
             }
         }
     }
@@ -572,9 +587,9 @@ impl<R> Connection<R> {
         &mut self,
         head: &Head,
         payload: &[u8],
-    ) -> Result<Taken<'static>, Reason> {
+    ) -> Result<FrameResult<'static>, Reason> {
         if head.kind == Kind::Unknown {
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Nothing);
         }
         if head.stream != 0 {
             return Err(Reason::PROTOCOL_ERROR);
@@ -585,7 +600,7 @@ impl<R> Connection<R> {
                     return Err(Reason::FRAME_SIZE_ERROR);
                 }
                 self.acknowledged = true;
-                Ok(Taken::Nothing)
+                Ok(FrameResult::Nothing)
             }
             Kind::Settings => self.on_settings(payload),
             Kind::Ping => self.on_ping(head, payload),
@@ -596,7 +611,7 @@ impl<R> Connection<R> {
                 ) else {
                     return Err(Reason::FRAME_SIZE_ERROR);
                 };
-                Ok(Taken::GoAway {
+                Ok(FrameResult::GoAway {
                     last: last & STREAM_MAX,
                     reason: Reason(reason),
                 })
@@ -604,7 +619,7 @@ impl<R> Connection<R> {
         }
     }
 
-    fn on_settings(&mut self, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+    fn on_settings(&mut self, payload: &[u8]) -> Result<FrameResult<'static>, Reason> {
         let before = self.peer.window_bytes;
         self.peer.update(payload)?;
         // only servers push (RFC 9113, section 6.5.2)
@@ -618,29 +633,29 @@ impl<R> Connection<R> {
         for place in 0..self.streams.len() {
             if by != 0 && self.streams[place].id != 0 {
                 self.streams[place].send.change(by)?;
-                self.stand_in_line(place);
+                self.enqueue(place);
             }
         }
         self.introduced = true;
         frame::write_head(self.output.buffer(), 0, Kind::Settings, flag::ACK, 0);
-        Ok(Taken::Settings)
+        Ok(FrameResult::Settings)
     }
 
-    fn on_ping(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+    fn on_ping(&mut self, head: &Head, payload: &[u8]) -> Result<FrameResult<'static>, Reason> {
         let payload = <[u8; 8]>::try_from(payload).map_err(|_| Reason::FRAME_SIZE_ERROR)?;
         if !head.has(flag::ACK) {
             frame::write_ping(self.output.buffer(), flag::ACK, payload);
-            return Ok(Taken::Nothing);
+            return Ok(FrameResult::Nothing);
         }
         self.pongs = self.pongs.wrapping_add(1);
-        Ok(Taken::Pong(payload))
+        Ok(FrameResult::Pong(payload))
     }
 
     /// Resets an open stream for a violation by the peer.
-    pub(super) fn error(&mut self, place: usize, reason: Reason) -> Result<OfStream, Reason> {
+    pub(super) fn error(&mut self, place: usize, reason: Reason) -> Result<StreamEvent, Reason> {
         self.guard.error_reset()?;
         self.reset(place, reason);
-        Ok(OfStream::Reset {
+        Ok(StreamEvent::Reset {
             place,
             reason,
             by_peer: false,

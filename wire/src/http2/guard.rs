@@ -1,13 +1,13 @@
 //! Limits for frames that cause work without carrying any.
 //!
 //! Frames without a request or a body cost time and, some of them, an answer. Each takes one token from a bucket
-//! (`purse`); requests, body frames and time add tokens. An honest peer never empties the bucket: it acknowledges
+//! (`budget`); requests, body frames and time add tokens. An honest peer never empties the bucket: it acknowledges
 //! received frames and opens windows for read bytes. A flooding peer does, with any mixture of frames.
 
 use super::Reason;
 
 /// Maximum and initial tokens.
-const PURSE: u32 = 1000;
+const BUDGET_MAX: u32 = 1000;
 
 /// Tokens per tick of 0.1 s.
 const PER_TICK: u64 = 10;
@@ -28,7 +28,7 @@ pub const BLOCK_FRAMES_MAX: u32 = 64;
 /// Limits of one peer.
 #[derive(Debug)]
 pub struct Guard {
-    purse: u32,
+    budget: u32,
     tick: u64,
     /// Streams reset for the peer's errors.
     error_resets: usize,
@@ -42,7 +42,7 @@ impl Guard {
     /// Returns a guard with a full bucket.
     pub fn new(error_resets_max: usize, pending_resets_max: usize) -> Self {
         Self {
-            purse: PURSE,
+            budget: BUDGET_MAX,
             tick: 0,
             error_resets: 0,
             error_resets_max,
@@ -58,13 +58,13 @@ impl Guard {
         if tick > self.tick {
             let earned = (tick - self.tick).saturating_mul(PER_TICK);
             self.tick = tick;
-            self.earn(u32::try_from(earned).unwrap_or(PURSE));
+            self.earn(u32::try_from(earned).unwrap_or(BUDGET_MAX));
         }
     }
 
     #[inline]
     fn earn(&mut self, amount: u32) {
-        self.purse = self.purse.saturating_add(amount).min(PURSE);
+        self.budget = self.budget.saturating_add(amount).min(BUDGET_MAX);
     }
 
     /// Adds tokens for a request.
@@ -92,7 +92,10 @@ impl Guard {
     /// `ENHANCE_YOUR_CALM` if there are none left.
     #[inline]
     pub fn idle_frame(&mut self) -> Result<(), Reason> {
-        self.purse = self.purse.checked_sub(1).ok_or(Reason::ENHANCE_YOUR_CALM)?;
+        self.budget = self
+            .budget
+            .checked_sub(1)
+            .ok_or(Reason::ENHANCE_YOUR_CALM)?;
         Ok(())
     }
 
@@ -132,7 +135,7 @@ mod tests {
     fn flood_exceeds_the_limits_and_normal_traffic_does_not() {
         let mut guard = Guard::new(1, 1);
         let ended = (0..10_000).position(|_| guard.idle_frame().is_err());
-        assert_eq!(ended, Some(PURSE as usize));
+        assert_eq!(ended, Some(BUDGET_MAX as usize));
         let mut guard = Guard::new(1, 1);
         for _ in 0..100_000 {
             guard.data_sent();

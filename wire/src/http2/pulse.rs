@@ -13,7 +13,7 @@ pub struct KeepAlive {
 
 /// Keep-alive state of one connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Pulse {
+pub struct KeepAliveState {
     settings: KeepAlive,
     /// Time since which no bytes have moved.
     silent_since: Duration,
@@ -25,7 +25,7 @@ pub struct Pulse {
 
 /// Next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beat {
+pub enum KeepAliveAction {
     /// Close: the peer is dead.
     Dead,
     /// Send a PING.
@@ -34,7 +34,7 @@ pub enum Beat {
     Wait(Duration),
 }
 
-impl Pulse {
+impl KeepAliveState {
     /// Returns the state of a connection that begins now.
     pub fn new(settings: KeepAlive, now: Duration) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Pulse {
     }
 
     /// Returns the next action. `moved` changes whenever bytes move, `pongs` with every answer.
-    pub fn decide(&mut self, moved: u32, pongs: u32, now: Duration) -> Beat {
+    pub fn decide(&mut self, moved: u32, pongs: u32, now: Duration) -> KeepAliveAction {
         if moved != self.moved {
             self.silent_since = now;
         }
@@ -61,11 +61,11 @@ impl Pulse {
             None => self.silent_since.saturating_add(self.settings.interval),
         };
         match self.asked {
-            _ if now < due => Beat::Wait(due),
-            Some(_) => Beat::Dead,
+            _ if now < due => KeepAliveAction::Wait(due),
+            Some(_) => KeepAliveAction::Dead,
             None => {
                 self.asked = Some(now);
-                Beat::Ping
+                KeepAliveAction::Ping
             }
         }
     }
@@ -82,15 +82,15 @@ mod tests {
             interval: at(10),
             timeout: at(5),
         };
-        let mut pulse = Pulse::new(settings, at(0));
-        assert_eq!(pulse.decide(0, 0, at(4)), Beat::Wait(at(10)));
-        assert_eq!(pulse.decide(1, 0, at(6)), Beat::Wait(at(16)));
-        assert_eq!(pulse.decide(1, 0, at(16)), Beat::Ping);
-        assert_eq!(pulse.decide(1, 0, at(16)), Beat::Wait(at(21)));
+        let mut pulse = KeepAliveState::new(settings, at(0));
+        assert_eq!(pulse.decide(0, 0, at(4)), KeepAliveAction::Wait(at(10)));
+        assert_eq!(pulse.decide(1, 0, at(6)), KeepAliveAction::Wait(at(16)));
+        assert_eq!(pulse.decide(1, 0, at(16)), KeepAliveAction::Ping);
+        assert_eq!(pulse.decide(1, 0, at(16)), KeepAliveAction::Wait(at(21)));
         // the peer answers
-        assert_eq!(pulse.decide(2, 1, at(20)), Beat::Wait(at(30)));
-        assert_eq!(pulse.decide(2, 1, at(30)), Beat::Ping);
-        assert_eq!(pulse.decide(2, 1, at(34)), Beat::Wait(at(35)));
-        assert_eq!(pulse.decide(2, 1, at(35)), Beat::Dead);
+        assert_eq!(pulse.decide(2, 1, at(20)), KeepAliveAction::Wait(at(30)));
+        assert_eq!(pulse.decide(2, 1, at(30)), KeepAliveAction::Ping);
+        assert_eq!(pulse.decide(2, 1, at(34)), KeepAliveAction::Wait(at(35)));
+        assert_eq!(pulse.decide(2, 1, at(35)), KeepAliveAction::Dead);
     }
 }

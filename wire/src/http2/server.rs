@@ -5,7 +5,7 @@ use std::ops::Range;
 use http::{HeaderMap, StatusCode};
 
 use super::Reason;
-use super::connection::{Block, Connection, OfStream, STREAM_MAX, Side, Taken};
+use super::connection::{Block, Connection, FrameResult, STREAM_MAX, Side, StreamEvent};
 use super::frame::{self, PREFACE, flag};
 use super::head::{Builder, Flaw, Request};
 use super::output::Output;
@@ -57,13 +57,13 @@ pub enum Event {
     },
 }
 
-impl From<OfStream> for Event {
+impl From<StreamEvent> for Event {
     #[inline]
-    fn from(of: OfStream) -> Self {
+    fn from(of: StreamEvent) -> Self {
         match of {
-            OfStream::Data { place, range, end } => Event::Data { place, range, end },
-            OfStream::Trailers { place, trailers } => Event::Trailers { place, trailers },
-            OfStream::Reset { place, reason, .. } => Event::Reset { place, reason },
+            StreamEvent::Data { place, range, end } => Event::Data { place, range, end },
+            StreamEvent::Trailers { place, trailers } => Event::Trailers { place, trailers },
+            StreamEvent::Reset { place, reason, .. } => Event::Reset { place, reason },
         }
     }
 }
@@ -135,16 +135,16 @@ impl Server {
         }
         let (used, taken) = self.receive_frame(input)?;
         let event = match taken {
-            Taken::Stream(of) => Some(of.into()),
-            Taken::Block(block, fragments) => self.on_block(block, &fragments)?,
-            Taken::Pong(payload) => {
+            FrameResult::Stream(of) => Some(of.into()),
+            FrameResult::Block(block, fragments) => self.on_block(block, &fragments)?,
+            FrameResult::Pong(payload) => {
                 if payload == PING_LEAVING && self.role.leaving == Leaving::Announced {
                     self.leave_for_good();
                 }
                 None
             }
             // open streams continue; the peer closes when it is done
-            Taken::GoAway { .. } | Taken::Nothing | Taken::Settings => None,
+            FrameResult::GoAway { .. } | FrameResult::Nothing | FrameResult::Settings => None,
         };
         Ok(Received { used, event })
     }

@@ -106,7 +106,7 @@ pub struct Stream {
     /// Continuation after the pending bytes.
     pub tail: Tail,
     /// Whether the stream is in the queue of streams with data to send.
-    pub in_line: bool,
+    pub is_queued: bool,
 }
 
 impl Stream {
@@ -126,7 +126,7 @@ impl Stream {
             begins_at: 0,
             pending: Bytes::new(),
             tail: Tail::More,
-            in_line: false,
+            is_queued: false,
         }
     }
 

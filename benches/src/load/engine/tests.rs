@@ -3,7 +3,7 @@
 use super::*;
 use crate::load::address::Address;
 use crate::load::headers_file::Block;
-use crate::load::request::Common;
+use crate::load::request::SharedProperties;
 use crate::load::schedule::{Arrivals, Part};
 use std::cell::RefCell;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -126,7 +126,7 @@ impl Load {
     async fn on(&self, server: &Rc<Server>) -> Run {
         let address = Address::parse("http://test.example/").unwrap();
         let body = bytes::Bytes::new();
-        let common = Common {
+        let common = SharedProperties {
             method: None,
             headers: Block::default(),
             body,

@@ -3,13 +3,13 @@
 use http::StatusCode;
 
 use super::connect::connect;
-use super::{Action, Asked, Prober, grpc, http_get};
+use super::{Action, ProbeRequest, Prober, grpc, http_get};
 use crate::admin::reply::Reply;
 use traffic::error::BoxError;
 
 impl Prober {
     /// Sends the probe to the container.
-    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Reply, BoxError> {
+    pub(super) async fn ask(&self, asked: ProbeRequest<'_>) -> Result<Reply, BoxError> {
         match &self.action {
             Action::Grpc { port, service } => {
                 let stream = connect(asked.pod, *port).await?;

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::connect::connect;
-use super::{Asked, HttpGet};
+use super::{HttpGet, ProbeRequest};
 use crate::admin::reply::Reply;
 use crate::tls::client::unverified;
 use crate::tls::encrypted::Encrypted;
@@ -45,7 +45,7 @@ struct Target {
 }
 
 /// Sends the GET and returns the response of the container.
-pub(super) async fn ask(get: &HttpGet, asked: Asked<'_>) -> Result<Reply, BoxError> {
+pub(super) async fn ask(get: &HttpGet, asked: ProbeRequest<'_>) -> Result<Reply, BoxError> {
     let mut target = Target {
         is_tls: get.is_tls,
         port: get.port,
@@ -85,7 +85,7 @@ pub(super) async fn ask(get: &HttpGet, asked: Asked<'_>) -> Result<Reply, BoxErr
 
 /// Returns the `Host` header for the container: that of the probe, or that of the kubelet's request with the port of
 /// the container.
-fn host(get: &HttpGet, asked: Asked<'_>) -> Result<HeaderValue, BoxError> {
+fn host(get: &HttpGet, asked: ProbeRequest<'_>) -> Result<HeaderValue, BoxError> {
     let sent = asked.headers.get(HOST).and_then(|host| host.to_str().ok());
     let own = get.headers.get(HOST);
     let pod = std::net::SocketAddr::new(asked.pod, get.port).to_string();
@@ -102,7 +102,11 @@ fn host(get: &HttpGet, asked: Asked<'_>) -> Result<HeaderValue, BoxError> {
 }
 
 impl Target {
-    fn request(&self, get: &HttpGet, asked: Asked<'_>) -> Result<Request<Empty<Bytes>>, BoxError> {
+    fn request(
+        &self,
+        get: &HttpGet,
+        asked: ProbeRequest<'_>,
+    ) -> Result<Request<Empty<Bytes>>, BoxError> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = Uri::from(self.path.clone());
         let headers = request.headers_mut();

@@ -27,7 +27,7 @@ pub(super) struct Times {
 
 /// Observed state that decides the stage.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ObservedProgress {
     /// Whether clients are to be notified.
     pub(super) announced: bool,
     /// Time when the process was told to end.
@@ -92,7 +92,7 @@ impl Progress {
     /// stage if time alone brings it.
     pub(super) fn step(
         &mut self,
-        seen: &Seen,
+        seen: &ObservedProgress,
         now: Instant,
         mut entered: impl FnMut(Stage),
     ) -> Option<Instant> {
@@ -107,7 +107,7 @@ impl Progress {
         }
     }
 
-    fn next(&self, seen: &Seen, now: Instant) -> Next {
+    fn next(&self, seen: &ObservedProgress, now: Instant) -> Next {
         let is_sidecar = self.times.outbound.is_some();
         match (self.stage, seen.ending) {
             (Stage::Serving, None) if !seen.announced => Next::Wait(None),
@@ -132,7 +132,7 @@ impl Progress {
     }
 
     /// Time when outbound listeners begin to drain, given the observed state.
-    fn outbound_end(&self, seen: &Seen, ending: Instant) -> Option<Instant> {
+    fn outbound_end(&self, seen: &ObservedProgress, ending: Instant) -> Option<Instant> {
         let outbound = self.times.outbound?;
         let begun = self.closing?.max(ending);
         let minimum = match self.stage {

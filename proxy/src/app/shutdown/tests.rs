@@ -15,7 +15,7 @@ fn shutdown(outbound: OutboundDrain) -> (Shutdown, drain::Watch, Arc<Admission>)
         admission: Arc::clone(&admission),
         slot: SnapshotSlot::default(),
         progress: Progress::new(times),
-        seen: Seen::default(),
+        seen: ObservedProgress::default(),
         ports: None,
         admitted: 0,
     };

@@ -30,7 +30,7 @@ use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
 use wire::http1::request::decoder::{Decoder, Limits};
 use wire::http1::request::head::{BodyKind, Head};
-use wire::http1::response::encoder::{self, Asked, Asking, Encoding};
+use wire::http1::response::encoder::{self, Encoding, MethodKind, RequestTraits};
 
 /// End of serving a connection, other than by parking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,18 +64,18 @@ enum Phase<B> {
     /// Reading a head.
     Head,
     /// Waiting for the response to a request with these properties.
-    Answering(Asked),
+    Answering(RequestTraits),
     /// Sending the response.
     Sending(Reply<B>),
     /// Reading the rest of a request whose response was sent.
-    Rest(Then),
+    Rest(AfterResponse),
     /// Shutting down the socket.
     Shutdown,
 }
 
 /// Continuation after a request and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum AfterResponse {
     /// Read the next request.
     Next,
     /// End the connection.
@@ -101,12 +101,12 @@ pub(super) struct Driver<'a, A: Handler> {
     /// Requests so far.
     heads: u32,
     /// State from before the connection was parked.
-    past: Past,
+    past: ParkedState,
 }
 
 /// State of a connection that outlives parking.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Past {
+pub(super) struct ParkedState {
     /// Whether the connection has served requests.
     pub(super) is_reused: bool,
     /// Bytes of empty lines since the last request.
@@ -118,7 +118,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         server: &'a Rc<Server<A>>,
         connection: &'a Rc<Connection>,
         socket: Socket,
-        past: Past,
+        past: ParkedState,
     ) -> Self {
         let settings = &server.settings.http1;
         let limits = Limits {
@@ -141,8 +141,8 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Returns the state to keep while the connection is parked.
-    pub(super) fn past(&self) -> Past {
-        Past {
+    pub(super) fn past(&self) -> ParkedState {
+        ParkedState {
             is_reused: true,
             skipped: u32::try_from(self.inbox.skipped()).unwrap_or(u32::MAX),
         }
@@ -235,7 +235,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             interim.write(Vec::clear);
         }
         self.heads = self.heads.wrapping_add(1);
-        let asked = Asked {
+        let asked = RequestTraits {
             method: head.request.method().into(),
             newer: head.request.version() == Version::HTTP_11,
             persistent: head.persistent,
@@ -276,14 +276,19 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Replies to a request that is rejected by its head.
-    fn refuse(&mut self, asked: Asked, request: &Request<DownstreamBody>, refusal: Refusal) {
+    fn refuse(
+        &mut self,
+        asked: RequestTraits,
+        request: &Request<DownstreamBody>,
+        refusal: Refusal,
+    ) {
         let text = match self.server.is_http_proxy(self.connection) {
             true => refusal.advice(request),
             false => refusal.body(Some(request)),
         };
         let status = self.server.refuse(self.connection, request, refusal);
         let response = Server::<A>::own_head(self.connection, status, text);
-        let asked = Asked {
+        let asked = RequestTraits {
             // `connection: close` goes to HTTP/1.0 as well
             newer: true,
             persistent: false,
@@ -298,7 +303,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Polls the answer, and reads the request body that it needs.
-    fn poll_answer(&mut self, asked: Asked, cx: &mut Context<'_>) -> Poll<Step> {
+    fn poll_answer(&mut self, asked: RequestTraits, cx: &mut Context<'_>) -> Poll<Step> {
         loop {
             self.read_body(cx)?;
             if let Some(lane) = self.inbox.lane() {
@@ -308,7 +313,7 @@ impl<'a, A: Handler> Driver<'a, A> {
                 Some(answer) => answer.poll(cx),
                 None => Poll::Pending,
             };
-            self.say_before_final(polled.is_ready());
+            self.queue_interim_responses(polled.is_ready());
             if let Poll::Ready(response) = polled {
                 self.answer.set(None);
                 let is_unreached = response.extensions().get::<Unreached>().is_some();
@@ -339,7 +344,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// Queues bytes that precede the response: a wanted `100 Continue`, and interim responses. Before the final
     /// response (`is_final`) all of them; else they wait, within their own limits, while the client reads nothing.
-    fn say_before_final(&mut self, is_final: bool) {
+    fn queue_interim_responses(&mut self, is_final: bool) {
         if let Some(lane) = self.inbox.lane() {
             lane.watch(false);
             if lane.take_wanted() {
@@ -386,14 +391,14 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Begins to send a response.
-    fn respond(&mut self, mut asked: Asked, response: Response<A::Body>) {
+    fn respond(&mut self, mut asked: RequestTraits, response: Response<A::Body>) {
         let (parts, body) = response.into_parts();
         let is_reading = self.inbox.lane().is_some();
         // tells the peer that the rest of its request is not read
         let is_cut_short = self.connection.answered_here.take() && is_reading;
         // bytes that the client may have sent for a tunnel that was refused are no request
         let is_no_tunnel =
-            asked.method == Asking::Connect && !encoder::is_switch(asked.method, parts.status);
+            asked.method == MethodKind::Connect && !encoder::is_switch(asked.method, parts.status);
         if self.connection.draining.get() || is_cut_short || is_no_tunnel || self.inbox.is_last() {
             asked.persistent = false;
         }
@@ -409,7 +414,12 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Writes the head of a response.
-    fn reply(&mut self, asked: Asked, response: Response<()>, size: &SizeHint) -> Reply<A::Body> {
+    fn reply(
+        &mut self,
+        asked: RequestTraits,
+        response: Response<()>,
+        size: &SizeHint,
+    ) -> Reply<A::Body> {
         let (parts, ()) = response.into_parts();
         let server = self.server;
         let out = &mut self.outbox.head;
@@ -433,9 +443,9 @@ impl<'a, A: Handler> Driver<'a, A> {
         match reply.poll_send(&mut self.outbox, self.socket.transport_mut(), cx) {
             Poll::Ready(Ok(())) => {
                 let then = match (reply.switching, reply.persistent) {
-                    (true, _) => Then::Switch,
-                    (false, true) => Then::Next,
-                    (false, false) => Then::Shutdown,
+                    (true, _) => AfterResponse::Switch,
+                    (false, true) => AfterResponse::Next,
+                    (false, false) => AfterResponse::Shutdown,
                 };
                 // the end of the connection delimits this response
                 let ends = reply.encoding == Encoding::UntilClose;
@@ -454,7 +464,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Moves to the next phase after a response, or after the rest of its request was read.
-    fn finish(&mut self, then: Then) -> Step {
+    fn finish(&mut self, then: AfterResponse) -> Step {
         if let Some(refusal) = self.inbox.broken() {
             return Err(End::Refused(refusal));
         }
@@ -463,17 +473,17 @@ impl<'a, A: Handler> Driver<'a, A> {
             return Ok(());
         }
         self.phase = match then {
-            Then::Switch => return Err(End::Switched),
-            Then::Next if !self.inbox.is_last() => Phase::Head,
-            Then::Shutdown if self.inbox.has_rest() => return Err(End::Linger),
-            Then::Next | Then::Shutdown => Phase::Shutdown,
+            AfterResponse::Switch => return Err(End::Switched),
+            AfterResponse::Next if !self.inbox.is_last() => Phase::Head,
+            AfterResponse::Shutdown if self.inbox.has_rest() => return Err(End::Linger),
+            AfterResponse::Next | AfterResponse::Shutdown => Phase::Shutdown,
         };
         self.switch = None;
         Ok(())
     }
 
     /// Reads the rest of a request whose response was sent, as long as the exchange reads it.
-    fn poll_rest(&mut self, then: Then, cx: &mut Context<'_>) -> Poll<Step> {
+    fn poll_rest(&mut self, then: AfterResponse, cx: &mut Context<'_>) -> Poll<Step> {
         self.read_body(cx)?;
         match self.inbox.lane() {
             None => Poll::Ready(self.finish(then)),

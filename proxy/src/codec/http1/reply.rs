@@ -13,7 +13,7 @@ use wire::http1::response::encoder::{self, Encoding};
 
 /// Error: a response is cut off because its body failed or has a wrong length, or the peer is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BrokenOff;
+pub(super) struct ResponseCutOff;
 
 /// A response whose head was written to the outbox.
 pub(super) struct Reply<B> {
@@ -33,7 +33,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         outbox: &mut Outbox,
         transport: &mut Transport,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), BrokenOff>> {
+    ) -> Poll<Result<(), ResponseCutOff>> {
         loop {
             let mut waits = false;
             // available small pieces go out together; a long head goes alone
@@ -48,7 +48,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
                     }
                 }
             }
-            ready!(outbox.poll_flush(transport, cx)).map_err(|_| BrokenOff)?;
+            ready!(outbox.poll_flush(transport, cx)).map_err(|_| ResponseCutOff)?;
             if self.body.is_none() {
                 return Poll::Ready(Ok(()));
             }
@@ -63,7 +63,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         &mut self,
         outbox: &mut Outbox,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), BrokenOff>> {
+    ) -> Poll<Result<(), ResponseCutOff>> {
         let Some(body) = &mut self.body else {
             return Poll::Ready(Ok(()));
         };
@@ -71,7 +71,7 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
         let is_last = body.is_end_stream();
         let ended = match frame
             .transpose()
-            .map_err(|_| BrokenOff)?
+            .map_err(|_| ResponseCutOff)?
             .map(Frame::into_data)
         {
             Some(Ok(data)) => self.add(outbox, data, is_last),
@@ -127,11 +127,11 @@ impl<B: Body<Data = Bytes> + Unpin> Reply<B> {
     }
 
     /// Queues the end of the body.
-    fn end(&self, outbox: &mut Outbox, trailers: Option<HeaderMap>) -> Result<(), BrokenOff> {
+    fn end(&self, outbox: &mut Outbox, trailers: Option<HeaderMap>) -> Result<(), ResponseCutOff> {
         match &self.encoding {
             Encoding::Length(0) | Encoding::UntilClose => Ok(()),
             // shorter than declared: the client must not take it for complete
-            Encoding::Length(_) => Err(BrokenOff),
+            Encoding::Length(_) => Err(ResponseCutOff),
             Encoding::Chunked(announced) => {
                 encoder::end(&mut outbox.head, announced, &trailers.unwrap_or_default());
                 Ok(())

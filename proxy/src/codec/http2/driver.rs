@@ -150,7 +150,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Ends the connection: returns the socket, and the last output to write to it.
-    pub(super) fn into_last_words(mut self) -> (Socket, Vec<u8>) {
+    pub(super) fn into_final_output(mut self) -> (Socket, Vec<u8>) {
         let mut words = Vec::new();
         let output = self.engine.output();
         while !output.is_empty() {
@@ -172,7 +172,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let _turn = Turn::begin();
         let memory = &self.server.http2_buffers;
         if !self.ready.is_of(cx.waker()) {
-            self.watch_anew(cx.waker());
+            self.rebuild_wakers(cx.waker());
         }
         self.ready.awake();
         self.engine.advance(tick);
@@ -231,7 +231,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Rebuilds all wakers: the task that drives the connection has changed.
-    fn watch_anew(&mut self, task: &Waker) {
+    fn rebuild_wakers(&mut self, task: &Waker) {
         let streams = self.server.settings.http2.concurrent_streams_max as usize;
         self.ready = Ready::new(streams, task);
         for (place, waker) in self.wakers.iter_mut().enumerate() {
@@ -369,11 +369,11 @@ impl<'a, A: Handler> Driver<'a, A> {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         let unserved = refusal.unserved(None, status);
         self.server.handler.refused(self.connection, &unserved);
-        self.respond_plainly(place, status);
+        self.reply_with_status(place, status);
         self.settle(place);
     }
 
-    fn respond_plainly(&mut self, place: usize, status: StatusCode) {
+    fn reply_with_status(&mut self, place: usize, status: StatusCode) {
         let (parts, ()) = Server::<A>::own_head(self.connection, status, "").into_parts();
         let mut headers = parts.headers;
         headers.insert(DATE, self.server.date());
@@ -382,7 +382,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Replies with a short text, or without it if the stream cannot send data.
-    fn respond_in_words(&mut self, place: usize, status: StatusCode, text: &'static str) {
+    fn reply_with_text(&mut self, place: usize, status: StatusCode, text: &'static str) {
         let (parts, ()) = Server::<A>::own_head(self.connection, status, text).into_parts();
         let mut headers = parts.headers;
         headers.insert(DATE, self.server.date());
@@ -489,8 +489,8 @@ impl<'a, A: Handler> Driver<'a, A> {
             let has_text =
                 server.is_http_proxy(self.connection) && *request.method() != Method::HEAD;
             match has_text.then(|| refusal.advice(&request)) {
-                None | Some("") => self.respond_plainly(place, status),
-                Some(text) => self.respond_in_words(place, status, text),
+                None | Some("") => self.reply_with_status(place, status),
+                Some(text) => self.reply_with_text(place, status, text),
             }
             return Work::None;
         }
@@ -518,7 +518,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
         let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         if slot.connects && !extended_connect::to_connected(&mut response) {
-            self.respond_plainly(place, StatusCode::BAD_GATEWAY);
+            self.reply_with_status(place, StatusCode::BAD_GATEWAY);
             return Work::None;
         }
         let tunnels = switched && slot.connects;

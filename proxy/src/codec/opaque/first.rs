@@ -15,8 +15,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
-use super::guard::{Guard, Tell};
-use super::{Failure, Met};
+use super::guard::{DetectFn, FirstBytesGuard};
+use super::{Failure, ProxiedEndpoint};
 use crate::codec::accepted::AcceptedConnection;
 use crate::codec::handler::Handler;
 use crate::exchange::tcp::DownstreamTcp;
@@ -38,7 +38,10 @@ pub enum FirstSpeaker<T> {
 
 impl<A: Handler> AcceptedConnection<A> {
     /// Connects to the endpoint by the first matching route; `None` if that fails, which is recorded.
-    pub async fn meet(&mut self, routes: Arc<OpaqueRoutes>) -> Option<Box<Met>> {
+    pub async fn connect_endpoint(
+        &mut self,
+        routes: Arc<OpaqueRoutes>,
+    ) -> Option<Box<ProxiedEndpoint>> {
         let asked = DownstreamTcp {
             is_undecided: true,
             ..self.asked(Some(routes))
@@ -47,7 +50,11 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 
     /// Waits until the client or the endpoint speaks. Bytes of the client stay unread.
-    pub async fn first_speaker<T>(&mut self, met: &mut Met, tell: Tell<T>) -> FirstSpeaker<T> {
+    pub async fn first_speaker<T>(
+        &mut self,
+        met: &mut ProxiedEndpoint,
+        tell: DetectFn<T>,
+    ) -> FirstSpeaker<T> {
         let client = self.client();
         let (socket, member, clients) =
             (&mut self.socket, &self.member, &self.server.known_clients);
@@ -110,20 +117,20 @@ impl<A: Handler> AcceptedConnection<A> {
     /// passes reach the endpoint; others end the connection.
     pub async fn carry(
         mut self: Box<Self>,
-        mut met: Box<Met>,
+        mut met: Box<ProxiedEndpoint>,
         server_name: Option<Box<str>>,
-        guard: Option<Tell<bool>>,
+        guard: Option<DetectFn<bool>>,
     ) {
         let server_name = server_name.map(Arc::from);
         if let Err(refusal) = met.record.decided(self.tls.take(), server_name) {
             return met.record.refuse(&refusal);
         }
-        let guard = guard.map(|passes| Box::new(Guard::new(passes)));
+        let guard = guard.map(|passes| Box::new(FirstBytesGuard::new(passes)));
         self.pass(met, guard).await;
     }
 }
 
-impl Met {
+impl ProxiedEndpoint {
     /// Ready once the endpoint has spoken, closed or broken the connection. Meanwhile writes the preface to the
     /// endpoint.
     fn poll_spoken(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -10,11 +10,11 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::codec::transport::Transport;
 
 /// Detects the client's protocol from its first bytes; `None` while more are needed. Bounds how many that are.
-pub type Tell<T> = fn(&[u8]) -> Option<T>;
+pub type DetectFn<T> = fn(&[u8]) -> Option<T>;
 
 /// Holds back the first bytes of a client until they are known to be meant for the endpoint.
-pub(super) struct Guard {
-    passes: Tell<bool>,
+pub(super) struct FirstBytesGuard {
+    passes: DetectFn<bool>,
     held: BytesMut,
     /// Whether the client had sent bytes before.
     has_spoken: bool,
@@ -22,13 +22,13 @@ pub(super) struct Guard {
 
 /// Plain text of a client that the guard passed.
 #[derive(Debug)]
-pub(super) struct Passed {
+pub(super) struct PlainTextPassed {
     /// Whether the client had sent no bytes before the guard was set up.
     pub(super) is_first: bool,
 }
 
-impl Guard {
-    pub(super) fn new(passes: Tell<bool>) -> Self {
+impl FirstBytesGuard {
+    pub(super) fn new(passes: DetectFn<bool>) -> Self {
         Self {
             passes,
             held: BytesMut::new(),
@@ -43,10 +43,10 @@ impl Guard {
     }
 
     /// Returns the plain text in bytes that passed; `None` if there are none, or if they are TLS for the endpoint.
-    pub(super) fn passed(&self, bytes: &[u8]) -> Option<Passed> {
+    pub(super) fn passed(&self, bytes: &[u8]) -> Option<PlainTextPassed> {
         let is_plain = !matches!(bytes, [] | [0x16, 3, ..]);
         let is_first = !self.has_spoken;
-        is_plain.then_some(Passed { is_first })
+        is_plain.then_some(PlainTextPassed { is_first })
     }
 
     /// Returns the bytes that may pass; `None` if the endpoint must not receive them.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::http1::Settings as Http1Settings;
-use crate::codec::park::Patience;
+use crate::codec::park::IdleTimeouts;
 use crate::codec::watchdog;
 
 /// Timeouts of connections of any protocol.
@@ -35,8 +35,8 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    pub(in crate::codec) fn patience(&self) -> Patience<'_> {
-        Patience {
+    pub(in crate::codec) fn patience(&self) -> IdleTimeouts<'_> {
+        IdleTimeouts {
             idle: &self.idle,
             drain_idle: &self.drain_idle,
         }

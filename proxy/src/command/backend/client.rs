@@ -30,7 +30,7 @@ pub(super) fn run(args: &BackendArgs, target: Target) -> Result<u8, String> {
         let running = Rc::new(());
         tokio::select! {
             () = send(target, args.rate, args.requests, &counts, &running) => (),
-            () = tell(&counts) => (),
+            () = report(&counts) => (),
             () = end.signal() => (),
         }
         // every request that was sent is counted, by its own timeout at the latest
@@ -46,7 +46,7 @@ pub(super) fn run(args: &BackendArgs, target: Target) -> Result<u8, String> {
 }
 
 /// Prints a line each second.
-async fn tell(counts: &Counts) {
+async fn report(counts: &Counts) {
     let mut ticks = interval(LINE_INTERVAL);
     let mut before = BTreeMap::new();
     ticks.tick().await;

@@ -10,7 +10,7 @@ use config_server::access::{Role, pki, tokens};
 use config_server::store::etcd::EtcdSettings;
 
 use super::status::StatusArgs;
-use crate::command::args::{socket_address, told_of_clusters};
+use crate::command::args::{read_clusters_file, socket_address};
 use crate::command::duration::duration;
 use crate::control::remote_clusters::ClustersFile;
 
@@ -119,7 +119,7 @@ pub struct ServerArgs {
         value_name = "FILE",
         requires = "imports_between",
         env = "STRAIT_CONTROL_CLUSTERS",
-        value_parser = told_of_clusters
+        value_parser = read_clusters_file
     )]
     pub clusters: Option<ClustersFile>,
     /// Kubeconfig for --status-for and --imports-between [default: KUBECONFIG, ~/.kube/config, or the service account of the

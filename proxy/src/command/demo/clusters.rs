@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::site::{CLUSTERS, Site, gateway_identity, key};
+use super::site::{CLUSTERS, DemoCluster, gateway_identity, key};
 use crate::app::{self, Settings};
 use crate::command::backend::{self, Workload};
 use crate::telemetry::LogControl;
@@ -22,7 +22,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 
 /// Running clusters of the demo.
 pub(super) struct Clusters {
-    sites: Vec<(Site, Mutex<Option<Running>>)>,
+    sites: Vec<(DemoCluster, Mutex<Option<Running>>)>,
     settings: Vec<Settings>,
     logging: LogControl,
 }
@@ -36,7 +36,7 @@ struct Running {
 impl Clusters {
     /// Starts the workloads and gateways of all clusters.
     pub(super) fn start(
-        sites: Vec<Site>,
+        sites: Vec<DemoCluster>,
         edge: &Settings,
         dir: &Path,
         logging: &LogControl,
@@ -137,11 +137,11 @@ fn lock(running: &Mutex<Option<Running>>) -> MutexGuard<'_, Option<Running>> {
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wait_until_open(site: &Site) -> Result<(), String> {
+fn wait_until_open(site: &DemoCluster) -> Result<(), String> {
     let begin = Instant::now();
     while TcpStream::connect(site.gateway).is_err() {
         if begin.elapsed() > START_MAX {
-            let Site { name, gateway, .. } = site;
+            let DemoCluster { name, gateway, .. } = site;
             return Err(format!("cluster {name} does not listen on {gateway}"));
         }
         std::thread::sleep(Duration::from_millis(5));

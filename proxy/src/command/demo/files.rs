@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::site::Site;
+use super::site::DemoCluster;
 
 /// Path of the policy, below the directory.
 pub(super) const POLICY: &str = "edge/policy.yaml";
@@ -87,7 +87,7 @@ fn temporary(places: &[PathBuf], name: &str) -> Result<Directory, String> {
 /// # Errors
 ///
 /// Fails when a file cannot be written or exists already: it may hold changes of an earlier demo.
-pub(super) fn write(dir: &Path, edge: SocketAddr, sites: &[Site]) -> Result<(), String> {
+pub(super) fn write(dir: &Path, edge: SocketAddr, sites: &[DemoCluster]) -> Result<(), String> {
     let mut files = vec![
         (POLICY.to_owned(), policy()),
         ("edge/mesh.yaml".to_owned(), edge_mesh(edge, sites)),
@@ -169,9 +169,9 @@ spec:
       port: 80
 ";
 
-fn edge_mesh(edge: SocketAddr, sites: &[Site]) -> String {
+fn edge_mesh(edge: SocketAddr, sites: &[DemoCluster]) -> String {
     let mut imports = String::new();
-    for Site { name, gateway, .. } in sites {
+    for DemoCluster { name, gateway, .. } in sites {
         imports += &format!(
             "        - clusterKey: default/default/default/{name}
           target:
@@ -244,7 +244,7 @@ spec:
       maxEjectionPercent: 100
 ";
 
-fn cluster_mesh(site: &Site) -> String {
+fn cluster_mesh(site: &DemoCluster) -> String {
     let name = site.name;
     let mut text = format!(
         "\

@@ -40,7 +40,7 @@ pub(super) fn spawn(
                 let (target, running) = (Target::at(edge, "web.demo"), Rc::new(()));
                 tokio::join!(
                     send(target, rate, None, &counts, &running),
-                    tell(&counts, &screen)
+                    report(&counts, &screen)
                 );
             });
         })
@@ -57,7 +57,7 @@ async fn until_open(edge: SocketAddr) {
 }
 
 /// Prints the counts at each interval.
-async fn tell(counts: &Counts, screen: &Screen) {
+async fn report(counts: &Counts, screen: &Screen) {
     let every = match screen.is_terminal() {
         true => TABLE_INTERVAL,
         false => LINE_INTERVAL,

@@ -28,7 +28,7 @@ pub(super) const CLUSTERS: [&str; 3] = ["c1", "c2", "c3"];
 pub(super) const VERSIONS: [&str; 2] = ["v1", "v2"];
 
 /// Cluster of the demo.
-pub(super) struct Site {
+pub(super) struct DemoCluster {
     pub(super) name: &'static str,
     /// Address of its gateway.
     pub(super) gateway: SocketAddr,

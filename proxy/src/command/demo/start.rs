@@ -9,7 +9,7 @@ use super::args::DemoArgs;
 use super::clusters::Clusters;
 use super::failure::Failure;
 use super::screen::Screen;
-use super::site::{CLUSTERS, Site, VERSIONS, gateway_identity, key};
+use super::site::{CLUSTERS, DemoCluster, VERSIONS, gateway_identity, key};
 use super::{calls, files, load};
 use crate::app;
 use crate::command::load::Counts;
@@ -38,7 +38,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
         .log(&settings.log_level)
         .map_err(|error| usage(format!("--log-level: {error}")))?;
     let listener = TcpListener::bind(args.control)
-        .map_err(|error| taken("control API", args.control, &error))?;
+        .map_err(|error| bind_error("control API", args.control, &error))?;
     let calls = listener.local_addr().unwrap_or(args.control);
     let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
     let counts = Counts::default();
@@ -60,7 +60,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
 }
 
 /// Error text for an address that cannot be bound, with the flag that chooses another one.
-fn taken(what: &str, at: SocketAddr, error: &io::Error) -> String {
+fn bind_error(what: &str, at: SocketAddr, error: &io::Error) -> String {
     let why = format!(
         "the demo's {what} cannot listen on {at}: {}",
         refusal(at, error)
@@ -80,7 +80,7 @@ fn taken(what: &str, at: SocketAddr, error: &io::Error) -> String {
 fn addresses(
     edge: SocketAddr,
     admin: SocketAddr,
-) -> Result<(SocketAddr, SocketAddr, Vec<Site>), String> {
+) -> Result<(SocketAddr, SocketAddr, Vec<DemoCluster>), String> {
     let ip: IpAddr = match edge.ip() {
         // several demos use different loopback addresses
         IpAddr::V4(ip) if ip.is_loopback() => ip.into(),
@@ -89,12 +89,12 @@ fn addresses(
     let free = edge.port() == 0;
     // all stay bound until all are known, so that no two are the same
     let listener =
-        TcpListener::bind(admin).map_err(|error| taken("admin server", admin, &error))?;
+        TcpListener::bind(admin).map_err(|error| bind_error("admin server", admin, &error))?;
     let admin = listener.local_addr().unwrap_or(admin);
     let mut held = vec![listener];
     let mut take = |what: &str, at: SocketAddr| -> Result<SocketAddr, String> {
         let at = SocketAddr::new(at.ip(), if free { 0 } else { at.port() });
-        let failed = |error| taken(what, at, &error);
+        let failed = |error| bind_error(what, at, &error);
         let listener = TcpListener::bind(at).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         held.push(listener);
@@ -110,7 +110,7 @@ fn addresses(
             let what = format!("backend {name} {version}");
             backends.push((version, take(&what, (ip, base + offset).into())?));
         }
-        sites.push(Site {
+        sites.push(DemoCluster {
             name,
             gateway,
             backends,

@@ -159,7 +159,7 @@ fn spare(matched: Match) -> Rule {
     Rule::new([matched], Target::Return)
 }
 
-fn spare_ports(ports: &[PortRange]) -> impl Iterator<Item = Rule> {
+fn exclude_ports(ports: &[PortRange]) -> impl Iterator<Item = Rule> {
     ports.iter().map(|ports| spare(Match::Ports(*ports)))
 }
 
@@ -171,8 +171,8 @@ fn inbound_rules(capture: &CaptureArgs, rules: &[Rule]) -> Vec<Rule> {
         .collect();
     let own = capture.own_ports().into_iter().chain([DNS]);
     let own: Vec<_> = own.map(PortRange::from).collect();
-    all.extend(spare_ports(&own));
-    all.extend(spare_ports(capture.exclude_inbound_ports.listed()));
+    all.extend(exclude_ports(&own));
+    all.extend(exclude_ports(capture.exclude_inbound_ports.listed()));
     let included = match &capture.include_inbound_ports {
         Selection::All => vec![Match::Tcp],
         Selection::Only(ports) => ports.iter().map(|ports| Match::Ports(*ports)).collect(),
@@ -197,7 +197,7 @@ fn outbound_rules(capture: &CaptureArgs, family: Family) -> Vec<Rule> {
         .map(|interface| spare(Match::Into(interface.clone())))
         .collect();
     rules.push(spare(Match::Ports(DNS.into())));
-    rules.extend(spare_ports(capture.exclude_outbound_ports.listed()));
+    rules.extend(exclude_ports(capture.exclude_outbound_ports.listed()));
     // connections from the proxy to the workload
     let source = Match::Source(family.inbound_source());
     rules.push(Rule::new([Match::Into(lo()), source], Target::Return));

@@ -84,7 +84,7 @@ impl Ruleset {
                 let (chain, rule) = rest.split_once(' ').unwrap_or((rest, ""));
                 if chain.starts_with(PREFIX) {
                     rules.table(&table).add(chain, rule.to_owned());
-                } else if leads_to_us(rule) {
+                } else if jumps_to_our_chain(rule) {
                     rules.table(&table).jumps.push(rest.to_owned());
                 }
             }
@@ -128,7 +128,7 @@ impl Table {
 }
 
 /// Returns whether a rule jumps or goes to a chain of ours.
-fn leads_to_us(rule: &str) -> bool {
+fn jumps_to_our_chain(rule: &str) -> bool {
     let mut words = rule.split(' ').rev();
     let target = words.next().unwrap_or_default();
     target.starts_with(PREFIX) && matches!(words.next(), Some("-j" | "-g"))

@@ -10,7 +10,7 @@ use crate::compile::clusters::Making;
 use crate::compile::policies::client_tls::Purpose;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
-use crate::pool::{PoolSettings, Source, Speaks};
+use crate::pool::{HttpVersionPolicy, PoolSettings, Source};
 use crate::snapshot::Direction;
 use traffic::cluster::EndpointTls;
 
@@ -78,8 +78,8 @@ impl Clusters<'_> {
         // sidecars of mesh workloads accept HTTP/2, whatever their port declares
         let is_behind = |member: &&Workload| member.behind.is_some();
         let all_behind = !members.is_empty() && members.iter().all(is_behind);
-        if all_behind && port.carries_paths && pool.speaks == Speaks::Declared {
-            pool.speaks = Speaks::Http2;
+        if all_behind && port.carries_paths && pool.speaks == HttpVersionPolicy::Declared {
+            pool.speaks = HttpVersionPolicy::Http2;
         }
         let takes_plain_text = |facts: &Facts| {
             let workload = PolicyWorkload {

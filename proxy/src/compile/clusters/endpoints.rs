@@ -11,7 +11,7 @@ use crate::compile::service::port::Labels;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
 use crate::upstream::Alternates;
-use traffic::cluster::{Cluster, Common, Endpoint};
+use traffic::cluster::{Cluster, Endpoint, SharedProperties};
 use traffic::registry::{Address, EndpointState};
 
 /// Returns the name under which the live state of endpoints is kept. It is the same whether or not a policy puts a
@@ -105,7 +105,7 @@ impl Clusters<'_> {
         known: &mut CommonOf<'_>,
         making: &Making<'_>,
         facts: &Arc<Facts>,
-    ) -> Arc<Common> {
+    ) -> Arc<SharedProperties> {
         let key = Arc::as_ptr(facts);
         if let Some((last, common)) = &known.last
             && *last == key
@@ -115,7 +115,7 @@ impl Clusters<'_> {
         let entry = known.by_facts.entry(key);
         let common = Arc::clone(entry.or_insert_with(|| {
             let member = facts.member.as_ref();
-            Arc::new(Common {
+            Arc::new(SharedProperties {
                 locality: facts.locality.clone(),
                 network: Arc::clone(&facts.network),
                 member: member.map(|member| Arc::clone(&member.name)),
@@ -141,8 +141,8 @@ impl Clusters<'_> {
 /// Settings that were built so far for endpoints with the same facts. Workloads keep the facts alive.
 struct CommonOf<'a> {
     tls: &'a TlsOf,
-    last: Option<(*const Facts, Arc<Common>)>,
-    by_facts: HashMap<*const Facts, Arc<Common>>,
+    last: Option<(*const Facts, Arc<SharedProperties>)>,
+    by_facts: HashMap<*const Facts, Arc<SharedProperties>>,
     stats: RequestStatsByLabels,
 }
 

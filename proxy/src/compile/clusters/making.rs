@@ -21,11 +21,11 @@ use crate::compile::update::cluster_reads::{ADDRESSES, CERTIFICATES};
 use crate::identity::Mode;
 use crate::snapshot::{Direction, Renewal};
 use crate::telemetry::Workload as WorkloadLabels;
-use traffic::cluster::federation::{Pool, Turns};
+use traffic::cluster::federation::{Pool, RotationCursors};
 use traffic::cluster::locality::{self, TopologyLabels};
 use traffic::cluster::{
-    Absence, Balance, Cluster, Common, Dialed, Endpoint, EndpointTls, Federation, HealthCheck,
-    LabelSource, Locality, Parts, Plan, Pods, Probe,
+    Absence, Balance, Cluster, Dialed, Endpoint, EndpointTls, Federation, HealthCheck, LabelSource,
+    Locality, Parts, Plan, Pods, Probe, SharedProperties,
 };
 use traffic::provenance::Sources;
 use traffic::registry::{ClusterState, Thresholds};
@@ -100,7 +100,11 @@ impl Clusters<'_> {
         state: &ClusterState,
         host: &Arc<str>,
     ) -> Arc<Federation> {
-        let begin = || Arc::new(Turns::starting_at(self.registry.first_turn(&state.name)));
+        let begin = || {
+            Arc::new(RotationCursors::starting_at(
+                self.registry.first_turn(&state.name),
+            ))
+        };
         let turns = before.map_or_else(begin, |before| Arc::clone(before.turns()));
         let replay = self.identity.mesh.failover_replay;
         let federation = Federation::build(pools, replay, turns)
@@ -115,7 +119,7 @@ impl Clusters<'_> {
     /// Returns the endpoint at the address that the client dialed.
     fn dialed(&self, making: &Making<'_>) -> Option<Dialed> {
         let dials = making.dials?;
-        let common = Common {
+        let common = SharedProperties {
             locality: Locality::default(),
             network: Arc::default(),
             member: None,

@@ -18,7 +18,7 @@ use crate::identity::Identity;
 use crate::snapshot::{
     Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then, VirtualHost,
 };
-use crate::tls::{Clients, ServerTls, Store};
+use crate::tls::{ClientCertRequirements, ServerTls, Store};
 
 /// Compiles the TLS servers of one listener.
 pub(in crate::compile) struct ChainCompiler<'a> {
@@ -143,7 +143,7 @@ impl ChainCompiler<'_> {
     }
 
     /// Returns the requirements of a server for client certificates.
-    fn clients(&self, bound: &Bound<'_>) -> Option<Arc<Clients>> {
+    fn clients(&self, bound: &Bound<'_>) -> Option<Arc<ClientCertRequirements>> {
         let scope = Scope::Proxy(self.identity);
         let settings = certificates::settings(bound.server, scope)?;
         settings.clients.map(Arc::from)

@@ -16,7 +16,7 @@ use crate::compile::members::Member;
 use crate::compile::service::port::Labels;
 use crate::compile::service::port::Port;
 use crate::upstream::{Alternates, TcpKeepalive};
-use traffic::cluster::{Hop, LabelSource, Locality};
+use traffic::cluster::{LabelSource, Locality, RemoteGateway};
 use traffic::registry::{Address, Registry};
 
 /// Number of recently listed facts that are searched for equal ones.
@@ -63,7 +63,7 @@ pub(in crate::compile) struct Facts {
     /// Kind of resource that names the workload.
     pub origin: Origin,
     /// Changes to requests through the gateway; `None` for a workload that is reached directly.
-    pub hop: Option<Arc<Hop>>,
+    pub hop: Option<Arc<RemoteGateway>>,
     /// Workloads behind it, if it is a gateway that passes TLS through to them.
     pub behind: Option<Arc<Behind>>,
     /// TCP keepalive settings if no rule has any.

@@ -36,7 +36,7 @@ use crate::compile::services::collector::Draft;
 use crate::compile::services::policies;
 use crate::compile::services::slices::{SliceOf, Whereabouts, add_slices, host, member};
 use config_loader::catalog::hostname::CLUSTER_SET;
-use traffic::cluster::Hop;
+use traffic::cluster::RemoteGateway;
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is created if there is none, and both
 /// together under `<name>.<namespace>.svc.clusterset.local`. That host exists only in clusters that may use the
@@ -306,7 +306,7 @@ fn facts_of(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) ->
             .cloned(),
         network: member.map_or_else(Arc::default, |member| Arc::clone(&member.network)),
         origin: Origin::Import,
-        hop: Some(Arc::new(Hop {
+        hop: Some(Arc::new(RemoteGateway {
             path_prefix: Arc::clone(&target.path_prefix),
             server_name: target.server_name.clone(),
             from: HeaderValue::from_str(&members.own.key).ok(),

@@ -23,12 +23,12 @@ fn settings(cluster: &str, resources: &[&str]) -> String {
     let cluster = world.registry.cluster(cluster).id;
     let cluster = world.snapshot.cluster(cluster).expect("it is known");
     let balance = &cluster.balance;
-    assert_eq!(balance.remember, cluster.remembers());
+    assert_eq!(balance.remember, cluster.affinity_lifetime());
     let by = match cluster.hash_key() {
         Some(key) => key.to_string(),
         None => balance.policy.name().to_owned(),
     };
-    match cluster.remembers() {
+    match cluster.affinity_lifetime() {
         Some(lifetime) => format!("{by} {}", lifetime.as_secs()),
         None => by,
     }

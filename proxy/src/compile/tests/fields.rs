@@ -203,7 +203,7 @@ fn every_policy_field_is_in_the_tables() {
     let hashes = HASHES
         .iter()
         .map(|(field, _)| format!("loadBalancer.consistentHash.{field}"));
-    let of_ports: Vec<String> = FIELDS
+    let first_path_for_ports: Vec<String> = FIELDS
         .iter()
         .map(|(field, _)| (*field).to_owned())
         .chain(hashes)
@@ -222,7 +222,7 @@ fn every_policy_field_is_in_the_tables() {
                 let path = of_port.unwrap_or(path);
                 let in_whole = || WHOLE.iter().any(|(whole, _)| *whole == path);
                 ON_SOCKETS.iter().any(|block| path.starts_with(block))
-                    || of_ports.iter().any(|known| known == path)
+                    || first_path_for_ports.iter().any(|known| known == path)
                     || (of_port.is_none() && in_whole())
                     || path == "port.number"
             }

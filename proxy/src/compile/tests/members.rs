@@ -11,7 +11,7 @@ use crate::compile::tests::world::GATEWAY;
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::load;
 use crate::snapshot::Snapshot;
-use traffic::cluster::{Ask, Cluster};
+use traffic::cluster::{Cluster, PickInput};
 use traffic::registry::{Moment, why};
 
 const SERVICE: &str = "Service ns1/web {ports: [{name: http, port: 80}]}";
@@ -51,7 +51,8 @@ fn ten(snapshot: &Snapshot) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for _ in 0..10 {
         let cluster = |id| snapshot.cluster(id);
-        let choice = federation.choose(snapshot.generation, cluster, Ask::default(), &mut rng);
+        let choice =
+            federation.choose(snapshot.generation, cluster, PickInput::default(), &mut rng);
         let address = choice.map_or_else(String::new, |choice| {
             let pool = federation.pools()[choice.at].cluster;
             let cluster = snapshot.cluster(pool).expect("a pool is a cluster");

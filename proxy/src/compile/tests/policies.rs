@@ -275,7 +275,7 @@ fn subset_has_the_endpoints_with_its_labels() {
 
 #[test]
 fn connection_pool_sets_limits_and_zero_sets_none() {
-    use crate::pool::{PoolSettings, Speaks};
+    use crate::pool::{HttpVersionPolicy, PoolSettings};
     type Row = (&'static str, fn(&mut PoolSettings));
     let rows: [Row; 12] = [
         ("tcp: {maxConnections: 3}", |s| s.limits.connections = 3),
@@ -300,10 +300,10 @@ fn connection_pool_sets_limits_and_zero_sets_none() {
             s.connection_duration_max = Some(Duration::from_secs(2));
         }),
         ("http: {h2UpgradePolicy: UPGRADE}", |s| {
-            s.speaks = Speaks::Http2
+            s.speaks = HttpVersionPolicy::Http2
         }),
         ("http: {useClientProtocol: true}", |s| {
-            s.speaks = Speaks::AsClient
+            s.speaks = HttpVersionPolicy::AsClient
         }),
     ];
     for (text, amend) in rows {

@@ -29,7 +29,7 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
             let problems = status.problems.iter();
             found.extend(problems.map(|problem| {
                 let field = one.fields.identity(index, is_of_key(problem, source));
-                tell(one, field, problem, consequence)
+                diagnose(one, field, problem, consequence)
             }));
             let field = one.fields.identity(index, false);
             found.extend(hosts(one, field, source, status.in_force.as_deref()));
@@ -40,7 +40,7 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
                 one.mode,
                 "the server has no certificate",
             );
-            found.push(tell(one, one.fields.find("mode"), &problem, CLOSED));
+            found.push(diagnose(one, one.fields.find("mode"), &problem, CLOSED));
         }
         found.extend(curves(one));
         let Some(clients) = &one.settings.clients else {
@@ -56,14 +56,14 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
                 let problems = status.problems.iter();
                 found.extend(problems.map(|problem| {
                     let field = authority_field(&one.fields, problem, &status.source);
-                    tell(one, field, problem, consequence)
+                    diagnose(one, field, problem, consequence)
                 }));
             }
             None if clients.skip_verify => {}
             None => {
                 let text = "there is no CA to verify clients with";
                 let problem = Problem::new(ProblemKind::Authorities, one.mode, text);
-                found.push(tell(one, one.fields.find("mode"), &problem, CLOSED));
+                found.push(diagnose(one, one.fields.find("mode"), &problem, CLOSED));
             }
         }
     }
@@ -123,7 +123,7 @@ fn consequence<S, T>(status: &Status<S, T>, without: &'static str) -> &'static s
     }
 }
 
-fn tell(one: &Use, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
+fn diagnose(one: &Use, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
     let mut found = diagnostic(one, field, kind(problem.kind), problem.to_string());
     found.help(fix(problem, consequence));
     found

@@ -8,7 +8,7 @@ use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use super::file::file;
 use crate::tls::Problem;
-use crate::tls::store::Named;
+use crate::tls::store::NamedContent;
 
 /// Environment variable with the path of the file, as for OpenSSL.
 const VARIABLE: &str = "SSL_CERT_FILE";
@@ -28,13 +28,13 @@ const BUILT_IN: &str = "the built-in CA certificates";
 
 /// Reads the file that the environment names, else the first existing file, else returns the certificates in the
 /// binary.
-pub(super) fn authorities() -> Result<Named, Problem> {
+pub(super) fn authorities() -> Result<NamedContent, Problem> {
     let named = std::env::var(VARIABLE).ok();
     let named = named.filter(|path| !path.is_empty());
     find(named.as_deref(), &FILES)
 }
 
-fn find(named: Option<&str>, files: &[&str]) -> Result<Named, Problem> {
+fn find(named: Option<&str>, files: &[&str]) -> Result<NamedContent, Problem> {
     let mut present = files.iter().filter(|path| Path::new(path).exists());
     match named.or_else(|| present.next().copied()) {
         Some(path) => file(&path.into()),

@@ -31,7 +31,7 @@ pub type Answer = Result<Found, String>;
 
 /// Lookup request.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct LookupRequest {
     /// Name to look up.
     pub name: Arc<str>,
     /// Last known addresses of the name.
@@ -40,7 +40,7 @@ pub struct Question {
 
 /// Resolver function. It is boxed so that tests can supply their own answers.
 pub type Lookup =
-    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+    Arc<dyn Fn(LookupRequest) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
 pub(super) type Builder = ResolverBuilder<Sockets>;
 
@@ -58,7 +58,7 @@ pub(super) fn lookup_by(builder: Builder) -> Result<Lookup, String> {
 pub(super) fn lookup_after(hosts: Hosts, builder: Builder) -> Result<Lookup, String> {
     let resolver = Arc::new(resolver_of(builder)?);
     let hosts = Arc::new(hosts);
-    Ok(Arc::new(move |question: Question| {
+    Ok(Arc::new(move |question: LookupRequest| {
         let (resolver, hosts) = (Arc::clone(&resolver), Arc::clone(&hosts));
         Box::pin(async move {
             match listed(&hosts, &question.name) {
@@ -86,7 +86,7 @@ pub(super) fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
     })
 }
 
-pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &Question) -> Answer {
+pub(super) async fn ask(resolver: &Resolver<Sockets>, question: &LookupRequest) -> Answer {
     let found = resolver.lookup_ip(&*question.name).await;
     let found = found.map_err(|error| in_words(&error))?;
     // the lookup's own TTL ignores the aliases on the way

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use hickory_resolver::config::{ResolverConfig, ResolverOpts};
 use hickory_resolver::{Resolver, system_conf};
 
-use super::lookup::{Answer, Lookup, Question, ask, lookup_by, resolver_of};
+use super::lookup::{Answer, Lookup, LookupRequest, ask, lookup_by, resolver_of};
 use super::sockets::Sockets;
 
 /// Path of the system's DNS configuration.
@@ -68,7 +68,7 @@ impl SystemConf {
 /// interface that comes up later may add servers.
 pub(super) fn lookup_without_servers(file: PathBuf) -> Lookup {
     let later: Arc<OnceLock<Lookup>> = Arc::default();
-    Arc::new(move |question: Question| {
+    Arc::new(move |question: LookupRequest| {
         let (file, later) = (file.clone(), Arc::clone(&later));
         Box::pin(async move {
             match later.get() {
@@ -79,7 +79,11 @@ pub(super) fn lookup_without_servers(file: PathBuf) -> Lookup {
     })
 }
 
-async fn ask_without_servers(file: &Path, later: &OnceLock<Lookup>, question: Question) -> Answer {
+async fn ask_without_servers(
+    file: &Path,
+    later: &OnceLock<Lookup>,
+    question: LookupRequest,
+) -> Answer {
     let system = SystemConf::read(file);
     let runtime = Sockets::default();
     let builder =

@@ -43,8 +43,8 @@ fn found(addresses: Vec<IpAddr>, ttl: Duration) -> Answer {
 }
 
 /// Lookup request for a name without addresses.
-pub(super) fn new(name: &str) -> Question {
-    Question {
+pub(super) fn new(name: &str) -> LookupRequest {
+    LookupRequest {
         name: name.into(),
         held: Arc::default(),
     }
@@ -201,7 +201,7 @@ async fn failed_address_family_keeps_its_addresses() {
     server.set("a.test", &[(30, server::at("10.0.0.1"))]);
     let lookup = lookup_by(asking(&[server.address], Default::default())).unwrap();
     let held: [IpAddr; 2] = [ip(9), "::9".parse().unwrap()];
-    let question = Question {
+    let question = LookupRequest {
         name: "a.test".into(),
         held: held.into(),
     };

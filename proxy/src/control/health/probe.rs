@@ -37,13 +37,13 @@ const NO_CLIENT: Client = Client {
 };
 
 /// Shared state that connections need.
-pub(super) struct Means {
+pub(super) struct CheckConnector {
     counts: Rc<Counts>,
     memory: Rc<WorkerBuffers>,
     buffers: Rc<Buffers>,
 }
 
-impl Means {
+impl CheckConnector {
     pub(super) fn new(counts: Rc<Counts>) -> Self {
         Self {
             counts,
@@ -56,7 +56,7 @@ impl Means {
 /// Check of one endpoint.
 #[derive(Clone, Copy)]
 struct Probed<'a> {
-    means: &'a Means,
+    means: &'a CheckConnector,
     cluster: &'a Cluster,
     endpoint: &'a Endpoint,
     check: &'a HealthCheck,
@@ -66,7 +66,7 @@ struct Probed<'a> {
 
 /// Checks an endpoint. Returns whether it passes, and its answer.
 pub(super) async fn ask(
-    means: &Means,
+    means: &CheckConnector,
     cluster: &Cluster,
     index: EndpointIdx,
     check: &HealthCheck,
@@ -130,7 +130,7 @@ async fn connected(probed: Probed<'_>, protocol: Protocol) -> Result<Connected, 
         check,
         host,
     } = probed;
-    let (address, alternates) = whereabouts(endpoint, check.port);
+    let (address, alternates) = check_address(endpoint, check.port);
     let settings = PoolSettings {
         connect_timeout: check.timeout.max(Duration::from_millis(1)),
         keep_alive: None,
@@ -159,7 +159,7 @@ async fn connected(probed: Probed<'_>, protocol: Protocol) -> Result<Connected, 
 }
 
 /// Returns the address of a check, with the port of the check if it sets one.
-fn whereabouts(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternates) {
+fn check_address(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternates) {
     let address = match (&endpoint.address, other) {
         (Address::Ip(address), Some(port)) => Address::Ip(SocketAddr::new(address.ip(), port)),
         (Address::Name { name, .. }, Some(port)) => Address::Name {
@@ -189,8 +189,8 @@ async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
     request.headers_mut().insert(USER_AGENT, AGENT);
     match connected.sender {
         Sender::Http1(connection) => {
-            *request.uri_mut() = path.parse().map_err(unasked)?;
-            let host = HeaderValue::try_from(host).map_err(unasked)?;
+            *request.uri_mut() = path.parse().map_err(unsendable)?;
+            let host = HeaderValue::try_from(host).map_err(unsendable)?;
             request.headers_mut().insert(HOST, host);
             let close = HeaderValue::from_static("close");
             request.headers_mut().insert(CONNECTION, close);
@@ -210,11 +210,11 @@ async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
 fn absolute(is_tls: bool, host: &str, path: &str) -> Result<hyper::Uri, Error> {
     let scheme = if is_tls { "https" } else { "http" };
     let uri = hyper::Uri::builder().scheme(scheme).authority(host);
-    uri.path_and_query(path).build().map_err(unasked)
+    uri.path_and_query(path).build().map_err(unsendable)
 }
 
 /// Makes the error of a check that cannot be sent; validated resources do not cause it.
-fn unasked(error: impl Into<BoxError>) -> Error {
+fn unsendable(error: impl Into<BoxError>) -> Error {
     Error::new(traffic::error::Kind::UpstreamProtocol).with_source(error)
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn run(
         };
         // held until the attempt is over: the step of a retry has its permit
         let next = worker.random(|rng| machine.next(causes, &facts, rng));
-        record.also(next.flags);
+        record.add_flags(next.flags);
         next.counters.iter().for_each(|one| worker.count(*one));
         let begun = match &next.step {
             Step::Done => return attempted,

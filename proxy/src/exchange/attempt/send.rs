@@ -17,11 +17,11 @@ use crate::exchange::message::saved_head::SavedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
-use crate::pool::{Choice, Failed, Incoming, Phase, PoolTarget};
+use crate::pool::{ConnectionChoice, Failed, Incoming, Phase, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Host, Protocol};
-use traffic::cluster::Hop;
+use traffic::cluster::RemoteGateway;
 use traffic::error::{Error, Retry};
 
 /// Request in the form in which it goes upstream.
@@ -93,7 +93,7 @@ impl Outgoing {
     pub fn new(
         context: &RequestContext<'_>,
         options: SendOptions,
-        (parts, mut added, hop): (&mut Parts, Option<Added<'_>>, Option<&Arc<Hop>>),
+        (parts, mut added, hop): (&mut Parts, Option<Added<'_>>, Option<&Arc<RemoteGateway>>),
         body: UpstreamBody,
     ) -> Self {
         let SendOptions {
@@ -206,7 +206,7 @@ impl Outgoing {
     pub fn rewind(
         &mut self,
         context: &RequestContext<'_>,
-        hop: Option<&Arc<Hop>>,
+        hop: Option<&Arc<RemoteGateway>>,
         headers: &AttemptHeaders,
     ) -> bool {
         self.sent = self.is_sent();
@@ -257,7 +257,7 @@ impl Outgoing {
 }
 
 /// Makes the head that of a request to an endpoint behind this gateway, if any.
-fn by(hop: Option<&Arc<Hop>>, parts: &mut Parts) {
+fn by(hop: Option<&Arc<RemoteGateway>>, parts: &mut Parts) {
     if let Some(hop) = hop {
         readdress::by_gateway(parts, hop);
     }
@@ -314,7 +314,7 @@ pub fn run(
                 return Box::pin(sent).await;
             }
         };
-        let mut choice = Choice::Any;
+        let mut choice = ConnectionChoice::Any;
         loop {
             // made anew each time, not kept: every request would have to carry it
             let attempt = AttemptContext::new(context, picked, (&outgoing.host, phase));
@@ -325,12 +325,13 @@ pub fn run(
                 Err(failed) => failed,
             };
             outgoing.sent |= failed.sent;
-            let replays = choice == Choice::Any && outgoing.repeatable && may_replay(&failed);
+            let replays =
+                choice == ConnectionChoice::Any && outgoing.repeatable && may_replay(&failed);
             if !(replays && message.as_mut().is_some_and(Message::rewind)) {
                 return Err(failed.error);
             }
             context.worker.count(Counter::StaleConnectionRetries);
-            choice = Choice::Fresh;
+            choice = ConnectionChoice::Fresh;
         }
     }
 }
@@ -381,7 +382,7 @@ async fn over_http2(
         saved,
         interim,
     } = http2;
-    let mut choice = Choice::Any;
+    let mut choice = ConnectionChoice::Any;
     loop {
         let interim = interim.as_ref();
         let pools = &worker.pools;
@@ -398,7 +399,7 @@ async fn over_http2(
             Err(failed) => failed,
         };
         *sent |= failed.sent;
-        let replays = choice == Choice::Any && repeatable && may_replay(&failed);
+        let replays = choice == ConnectionChoice::Any && repeatable && may_replay(&failed);
         let Some(saved) = saved.as_ref().filter(|_| replays) else {
             return Err(failed.error);
         };
@@ -406,7 +407,7 @@ async fn over_http2(
         let mut parts = saved.saved_head.parts();
         by(attempt.picked.endpoint().hop.as_ref(), &mut parts);
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
-        choice = Choice::Fresh;
+        choice = ConnectionChoice::Fresh;
     }
 }
 

@@ -14,7 +14,7 @@ use crate::snapshot::{ListenerKey, Security};
 use crate::tls::Identity;
 use crate::tls::peer::PeerCertificate;
 use crate::upstream::Client;
-use traffic::cluster::{Common, Endpoint};
+use traffic::cluster::{Endpoint, SharedProperties};
 use traffic::filter::{Scheme, TlsContext};
 
 /// HTTP version of a downstream connection.
@@ -144,7 +144,7 @@ impl Connection {
     /// the connection to the same cluster.
     pub fn dialed_endpoint(
         &self,
-        common: &Arc<Common>,
+        common: &Arc<SharedProperties>,
         find: impl FnOnce() -> Rc<Endpoint>,
     ) -> Rc<Endpoint> {
         let mut known = self.dialed_endpoint.borrow_mut();

@@ -15,7 +15,7 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::snapshot::Destination;
-use crate::upstream::{Ends, Protocol};
+use crate::upstream::{ConnectionInfo, Protocol};
 use traffic::filter::rewrite::{ORIGINAL_HOST, ORIGINAL_PATH};
 use traffic::filter::{Redirect, TemplateContext, TlsContext};
 
@@ -215,7 +215,7 @@ impl RequestContext<'_> {
     /// Edits a response, with template values for the destination and for the upstream connection.
     pub(in crate::exchange) fn edit_response<B>(
         &self,
-        (destination, ends): (Option<&Destination>, Option<&Ends>),
+        (destination, ends): (Option<&Destination>, Option<&ConnectionInfo>),
         kept: &RequestSnapshot,
         record: &Record,
         response: &mut Response<B>,
@@ -261,7 +261,7 @@ impl RequestContext<'_> {
 }
 
 /// Template values for the TLS connection to an endpoint.
-fn tls_context(ends: &Ends) -> Option<TlsContext<'_>> {
+fn tls_context(ends: &ConnectionInfo) -> Option<TlsContext<'_>> {
     let tls = ends.tls.as_ref()?;
     Some(TlsContext {
         version: tls.version.unwrap_or_default(),

@@ -26,12 +26,12 @@ pub fn tunnel(worker: &Rc<Worker>, downstream: Switched, upstream: Upgraded, rec
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
         worker.raise(Gauge::UpgradesActive);
-        carry(downstream, upstream, record).await;
+        copy_both_ways(downstream, upstream, record).await;
         worker.lower(Gauge::UpgradesActive);
     });
 }
 
-async fn carry(downstream: Switched, mut upstream: Upgraded, record: Box<Record>) {
+async fn copy_both_ways(downstream: Switched, mut upstream: Upgraded, record: Box<Record>) {
     // if the client is gone, the record says so
     let Some(HandedOver {
         connection,

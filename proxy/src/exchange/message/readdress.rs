@@ -7,7 +7,7 @@ use hyper::{Uri, Version};
 
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
 use crate::upstream::Protocol;
-use traffic::cluster::Hop;
+use traffic::cluster::RemoteGateway;
 use traffic::filter;
 
 /// Converts the request for the upstream's protocol: origin form and Host for HTTP/1 (RFC 9112, section 3.2.1), scheme
@@ -49,7 +49,7 @@ pub fn readdress(
 
 /// Prepares the request for the gateway of another cluster: adds the header with its origin, and the gateway's path
 /// prefix.
-pub fn by_gateway(parts: &mut Parts, hop: &Hop) {
+pub fn by_gateway(parts: &mut Parts, hop: &RemoteGateway) {
     if let Some(from) = &hop.from {
         parts.headers.insert(X_STRAIT_FROM_CLUSTER, from.clone());
     }

@@ -19,7 +19,7 @@ use crate::exchange::worker::Worker;
 use crate::telemetry::{
     AccessLogger, Entry, Host, HttpVersion, RequestProtocol, RequestRecord, ResponseFlags, Security,
 };
-use crate::upstream::Ends;
+use crate::upstream::ConnectionInfo;
 use traffic::filter::rewrite::ORIGINAL_PATH;
 use traffic::registry::Address;
 
@@ -37,7 +37,7 @@ pub struct LogFields {
     request_id: Option<HeaderValue>,
     route: Option<Arc<str>>,
     cluster: Option<Arc<str>>,
-    ends: Option<Rc<Ends>>,
+    ends: Option<Rc<ConnectionInfo>>,
     transport_failure: Option<Arc<str>>,
 }
 
@@ -91,7 +91,7 @@ impl LogFields {
     }
 
     /// Records the upstream connection.
-    pub fn carried_by(&mut self, ends: &Rc<Ends>) {
+    pub fn carried_by(&mut self, ends: &Rc<ConnectionInfo>) {
         self.ends = Some(Rc::clone(ends));
     }
 

@@ -18,7 +18,7 @@ use crate::exchange::select::target::Target;
 use crate::snapshot::{Destination, Snapshot};
 use traffic::balance::hash::{combine, xx_hash};
 use traffic::balance::{CookieKey, HashKey, Source};
-use traffic::cluster::{Ask, Split};
+use traffic::cluster::{PickInput, Split};
 use traffic::filter::{RouteFilters, Scheme, TemplateContext};
 use traffic::registry::Visit;
 
@@ -26,7 +26,7 @@ use traffic::registry::Visit;
 #[derive(Default)]
 pub struct Affinity {
     /// Inputs of picks, with the hash.
-    pub ask: Ask,
+    pub ask: PickInput,
     /// Cookie to set in the response.
     pub cookie: Option<Box<HeaderValue>>,
     /// The client, if the cluster has affinity entries.

@@ -34,7 +34,7 @@ impl Target {
         worker: &Worker,
     ) -> PickedEndpoint {
         if let Some(from) = choice.shifted_from {
-            self.tell_shift(federation, from, choice.at, worker);
+            self.log_shift(federation, from, choice.at, worker);
         }
         self.take(federation, choice)
     }
@@ -177,7 +177,7 @@ impl Target {
 
     /// Logs a change of the tier in use with its reason.
     #[cold]
-    fn tell_shift(&self, federation: &Federation, from: u8, to: usize, worker: &Worker) {
+    fn log_shift(&self, federation: &Federation, from: u8, to: usize, worker: &Worker) {
         let to = federation.pools()[to].tier;
         let reason = if to < from {
             ShiftReason::Recovered

@@ -12,7 +12,7 @@ use crate::identity::Replay;
 use crate::telemetry::ReplayCause;
 use traffic::balance::client_hash;
 use traffic::cluster::federation::Federation;
-use traffic::cluster::{Ask, Avoid, Cluster, Stay};
+use traffic::cluster::{AffinityLookup, Avoid, Cluster, PickInput};
 use traffic::registry::Visit;
 
 /// Maximum number of endpoints that are tried for one TCP connection. With several Kubernetes clusters, this many in
@@ -48,7 +48,7 @@ impl Target {
     /// The visit of a client at this time, if the cluster has session affinity.
     pub(in crate::exchange) fn visit(&self, client: IpAddr, came: Instant) -> Option<Visit> {
         let cluster = self.cluster();
-        cluster.remembers()?;
+        cluster.affinity_lifetime()?;
         Some(Visit {
             client: client_hash(client),
             at: cluster.state.journal.at(came),
@@ -64,7 +64,7 @@ impl Target {
         }
     }
 
-    fn pick_staying(&self, stay: &Stay<'_>, worker: &Worker) -> Option<PickedEndpoint> {
+    fn pick_staying(&self, stay: &AffinityLookup<'_>, worker: &Worker) -> Option<PickedEndpoint> {
         let (cluster, ask) = (self.cluster(), self.ask());
         let Some(federation) = &cluster.federation else {
             let endpoint = worker.random(|rng| cluster.pick_for(stay, ask, rng))?;
@@ -128,8 +128,8 @@ impl Target {
         tried: &[EndpointRef],
     ) -> Option<PickedEndpoint> {
         let here = endpoints_of(cluster, tried);
-        let ask = Ask {
-            calm: !self.is_last_resort(cluster.id()),
+        let ask = PickInput {
+            ignore_panic: !self.is_last_resort(cluster.id()),
             ..self.ask()
         };
         let avoid = Avoid {
@@ -198,8 +198,8 @@ impl PickedEndpoint {
             endpoints: if choice.avoid_tried { &here } else { &[] },
             priorities: &priorities,
         };
-        let ask = Ask {
-            calm: !target.is_last_resort(cluster.id()),
+        let ask = PickInput {
+            ignore_panic: !target.is_last_resort(cluster.id()),
             ..target.ask()
         };
         let endpoint = worker.random(|rng| cluster.pick_other(ask, &avoid, rng))?;
@@ -231,6 +231,6 @@ impl PickedEndpoint {
 
     /// Whether session affinity keeps the client at this endpoint.
     fn is_kept(&self) -> bool {
-        self.cluster().remembers().is_some() && self.endpoint().state.health.is_usable()
+        self.cluster().affinity_lifetime().is_some() && self.endpoint().state.health.is_usable()
     }
 }

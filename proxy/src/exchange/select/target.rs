@@ -17,7 +17,7 @@ use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use crate::upstream::{Client, Host, Protocol, Reach, TlsTarget, tls};
 use traffic::balance::EndpointIdx;
-use traffic::cluster::{Ask, Cluster, Dialed, Endpoint, Outcome, pod_of_host};
+use traffic::cluster::{Cluster, Dialed, Endpoint, Outcome, PickInput, pod_of_host};
 use traffic::registry::{Address, ClusterId, EndpointState};
 use traffic::route::normalize_host;
 
@@ -26,7 +26,7 @@ use traffic::route::normalize_host;
 pub struct Target {
     snapshot: SnapshotRef,
     cluster: ClusterId,
-    ask: Ask,
+    ask: PickInput,
     /// The endpoint, if it is the address that the client dialed.
     dialed: Option<Rc<Endpoint>>,
     /// The pod of a headless service that the client chose.
@@ -51,7 +51,7 @@ impl Target {
         Some(Self {
             snapshot: Rc::clone(snapshot),
             cluster,
-            ask: Ask::default(),
+            ask: PickInput::default(),
             dialed: None,
             pod: None,
             local_only: false,
@@ -91,7 +91,7 @@ impl Target {
 
     /// Sets the inputs of picks.
     #[must_use]
-    pub fn asking(self, ask: Ask) -> Self {
+    pub fn asking(self, ask: PickInput) -> Self {
         Self { ask, ..self }
     }
 
@@ -184,7 +184,7 @@ impl Target {
     }
 
     /// Inputs of picks.
-    pub(in crate::exchange) fn ask(&self) -> Ask {
+    pub(in crate::exchange) fn ask(&self) -> PickInput {
         self.ask
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::hello::{carries_bytes, hello, is_of_mesh};
-use crate::codec::handshake::Terms;
+use crate::codec::handshake::HandshakeSettings;
 use crate::codec::opaque::FirstSpeaker;
 use crate::codec::{AcceptedConnection, Handler};
 use crate::detect::client_hello::{self, ClientHello};
@@ -39,7 +39,7 @@ pub(super) async fn detect<A: Handler>(
     };
     let awaited = detected.awaited();
     if let (Awaited::Hello, Some(mesh)) = (awaited, mesh) {
-        either_first(connection, mesh, Arc::clone(&detected.opaque)).await;
+        proxy_by_first_speaker(connection, mesh, Arc::clone(&detected.opaque)).await;
         return None;
     }
     match wait(&mut connection, &detected, awaited).await? {
@@ -62,7 +62,7 @@ pub(super) async fn detect<A: Handler>(
     drop(detected);
     if !is_guarded {
         connection.opaque(Some(routes), None).await;
-    } else if let Some(met) = connection.meet(routes).await {
+    } else if let Some(met) = connection.connect_endpoint(routes).await {
         connection.carry(met, None, Some(is_for_endpoint)).await;
     }
     None
@@ -70,12 +70,12 @@ pub(super) async fn detect<A: Handler>(
 
 /// Serves raw TCP between workloads, in plain text or in mutual TLS: connects to the workload at once, and the side
 /// that speaks first decides.
-async fn either_first<A: Handler>(
+async fn proxy_by_first_speaker<A: Handler>(
     mut connection: Box<AcceptedConnection<A>>,
     mesh: &MeshTls,
     routes: Arc<OpaqueRoutes>,
 ) {
-    let Some(mut met) = connection.meet(routes).await else {
+    let Some(mut met) = connection.connect_endpoint(routes).await else {
         return;
     };
     let first = connection.first_speaker(&mut met, first_bytes).await;
@@ -128,7 +128,7 @@ async fn shake_hands<A: Handler>(
         connection.refuse(Counter::TlsNoServerCertificate);
         return None;
     };
-    let terms = Terms {
+    let terms = HandshakeSettings {
         config: Arc::clone(tls.config(hello.alpn())),
         server_name: hello.server_name.as_deref().map(Arc::from),
         own: tls.identities.first().cloned(),

@@ -68,7 +68,7 @@ async fn connection_that_is_refused_once_its_endpoint_was_asked_for_is_counted_o
         let server = codec::Server::new(answer, settings, Arc::clone(&telemetry), WorkerId(0));
         let (mut accepted, client) = accepted(&Rc::new(server)).await;
         let name = client.peer_addr().unwrap().to_string();
-        assert!(accepted.meet(Arc::default()).await.is_none());
+        assert!(accepted.connect_endpoint(Arc::default()).await.is_none());
         accepted.refuse(Counter::TlsHandshakeLimit);
         let stats = telemetry.stats.listener_stats(&name);
         let totals = ConnectionProtocol::ALL.map(|protocol| stats.totals(protocol));

@@ -1,5 +1,5 @@
 use super::super::material::date;
-use super::super::{Alpn, Clients, ProblemKind, Version};
+use super::super::{Alpn, ClientCertRequirements, ProblemKind, Version};
 use super::*;
 
 use crate::pki::{Authority, Leaf, Pair};
@@ -35,14 +35,14 @@ fn bytes(chain: &str, key: &str) -> IdentityBytes {
     }
 }
 
-fn read(chain: &str, key: &str) -> Read {
-    Read {
+fn read(chain: &str, key: &str) -> MaterialContent {
+    MaterialContent {
         identities: BTreeMap::from([(source("a"), Ok(bytes(chain, key)))]),
-        ..Read::default()
+        ..MaterialContent::default()
     }
 }
 
-fn of(pair: &Pair) -> Read {
+fn of(pair: &Pair) -> MaterialContent {
     read(&pair.chain, &pair.key)
 }
 
@@ -144,15 +144,15 @@ fn removed_source_keeps_the_certificate() {
     let server = store.server(&settings()).unwrap();
     for _ in 0..2 {
         let missing = Problem::new(ProblemKind::Missing, "a.crt", "there is no such file");
-        let read = Read {
+        let read = MaterialContent {
             identities: BTreeMap::from([(source("a"), Err(missing))]),
-            ..Read::default()
+            ..MaterialContent::default()
         };
         assert!(!store.update(read, NOW));
         assert!(state(&store).2);
         assert!(Arc::ptr_eq(&server, &store.server(&settings()).unwrap()));
     }
-    store.update(Read::default(), NOW);
+    store.update(MaterialContent::default(), NOW);
     assert!(
         store.server(&settings()).is_none(),
         "no server needs it any more"
@@ -168,10 +168,10 @@ fn server_that_verifies_clients_needs_authorities() {
         revoked: None,
     };
     let settings = ServerSettings {
-        clients: Some(Box::new(Clients {
+        clients: Some(Box::new(ClientCertRequirements {
             required: true,
             authorities: Some(ca.clone()),
-            ..Clients::default()
+            ..ClientCertRequirements::default()
         })),
         ..settings()
     };
@@ -181,7 +181,7 @@ fn server_that_verifies_clients_needs_authorities() {
             revoked: revoked.map(|text| ("ca.crl".into(), text.into_bytes())),
             is_lenient: false,
         };
-        Read {
+        MaterialContent {
             authorities: BTreeMap::from([(ca.clone(), Ok(authorities))]),
             ..of(&pair)
         }

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 use super::reading::Reading;
-use crate::upstream::connect::Ends;
+use crate::upstream::connect::ConnectionInfo;
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream;
 use traffic::registry::{Closing, ConnectionPermit, RequestPermit};
@@ -37,7 +37,7 @@ pub struct Connection {
     pub(super) interim: u32,
     /// Progress of the current response.
     pub(super) reading: Reading,
-    pub(super) ends: Rc<Ends>,
+    pub(super) ends: Rc<ConnectionInfo>,
 }
 
 /// Socket, shared by reader and writer.
@@ -57,7 +57,7 @@ impl Wire {
 
 impl Connection {
     /// Returns a connection over a socket that was just connected.
-    pub fn new(stream: Stream, ends: Rc<Ends>, counted: Counted) -> Box<Self> {
+    pub fn new(stream: Stream, ends: Rc<ConnectionInfo>, counted: Counted) -> Box<Self> {
         Box::new(Self {
             request: None,
             wire: Rc::new(Wire {
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     /// Addresses and TLS state.
-    pub fn ends(&self) -> &Rc<Ends> {
+    pub fn ends(&self) -> &Rc<ConnectionInfo> {
         &self.ends
     }
 
@@ -106,9 +106,9 @@ impl Connection {
     }
 
     /// Announces to the permit that the connection is about to close, and why.
-    pub fn promise(&self, closing: Closing) {
+    pub fn mark_closing(&self, closing: Closing) {
         if let Some(permit) = &mut *self.wire.permit.borrow_mut() {
-            permit.promise(closing);
+            permit.mark_closing(closing);
         }
     }
 

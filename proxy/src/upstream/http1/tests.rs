@@ -21,7 +21,7 @@ use super::*;
 use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream;
-use crate::upstream::{Buffers, Counts, Ends};
+use crate::upstream::{Buffers, ConnectionInfo, Counts};
 use traffic::error::{BoxError, Error, Kind};
 use traffic::registry::Address;
 
@@ -38,7 +38,7 @@ fn connection() -> (Box<Connection>, UnixStream) {
     };
     let counts = Counts::new(Telemetry::new(1, build), WorkerId(0));
     let (ours, peer) = UnixStream::pair().expect("two sockets");
-    let ends = Rc::new(Ends {
+    let ends = Rc::new(ConnectionInfo {
         tls: None,
         local: None,
         remote: Address::Unix(std::path::Path::new("/test").into()),

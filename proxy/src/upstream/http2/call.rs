@@ -13,7 +13,7 @@ use hyper::{Method, Request, Response, Version};
 
 use super::super::failure::Fault;
 use super::super::http1::Interim;
-use super::hold::Hold;
+use super::hold::StreamHandle;
 use super::incoming::Incoming;
 use super::link::{Link, State};
 use super::slot::ReceivedResponse;
@@ -36,7 +36,7 @@ pub struct Call<'a, B> {
     /// Taken when the stream opens.
     request: &'a mut Option<Request<B>>,
     /// Hold on the stream, once it is open.
-    hold: Option<Hold>,
+    hold: Option<StreamHandle>,
     /// Rest of the body, until it is sent.
     body: Option<B>,
     interim: Option<&'a Arc<dyn Interim>>,
@@ -92,7 +92,7 @@ where
             }
         };
         let (place, body) = state.open(request);
-        self.hold = Some(Hold::new(self.link, place));
+        self.hold = Some(StreamHandle::new(self.link, place));
         self.body = body;
         Poll::Ready(Ok(()))
     }
@@ -100,7 +100,7 @@ where
     /// Polls for the head of the response, and passes on interim responses.
     fn poll_head(
         &mut self,
-        hold: Hold,
+        hold: StreamHandle,
         cx: &Context<'_>,
     ) -> Poll<Result<Response<Incoming>, Failed>> {
         let place = hold.place;
@@ -172,7 +172,7 @@ where
 }
 
 /// Sends available bytes of a body as the peer accepts them; ready when there is nothing more to send.
-fn poll_send<B>(hold: &Hold, body: &mut B, cx: &mut Context<'_>) -> Poll<()>
+fn poll_send<B>(hold: &StreamHandle, body: &mut B, cx: &mut Context<'_>) -> Poll<()>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -230,7 +230,7 @@ where
 
 /// Sends the rest of a request whose response has begun.
 struct Rest<B> {
-    hold: Hold,
+    hold: StreamHandle,
     body: B,
 }
 

@@ -18,7 +18,7 @@ use super::link::{Link, OUTPUT_BYTES_MAX, State};
 use crate::runtime::clock::TICK;
 use wire::http2::Reason;
 use wire::http2::output::SLICES;
-use wire::http2::pulse::{Beat, KeepAlive, Pulse};
+use wire::http2::pulse::{KeepAlive, KeepAliveAction, KeepAliveState};
 
 /// Maximum reads per turn, so that other connections get theirs.
 const READS: usize = 4;
@@ -33,8 +33,8 @@ const OUTPUT_BYTES_LIMIT: usize = 4 * OUTPUT_BYTES_MAX;
 pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<KeepAlive>) {
     let _open = counted;
     let begun = Instant::now();
-    let mut beats = keep_alive.map(|settings| Beats {
-        pulse: Pulse::new(settings, Duration::ZERO),
+    let mut beats = keep_alive.map(|settings| KeepAliveTimer {
+        pulse: KeepAliveState::new(settings, Duration::ZERO),
         sleep: Box::pin(sleep_until(begun)),
         begun,
     });
@@ -73,29 +73,29 @@ pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<K
 }
 
 /// Detects a dead peer by PINGs.
-struct Beats {
-    pulse: Pulse,
+struct KeepAliveTimer {
+    pulse: KeepAliveState,
     sleep: Pin<Box<Sleep>>,
     begun: Instant,
 }
 
-impl Beats {
+impl KeepAliveTimer {
     fn poll(&mut self, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let now = self.begun.elapsed();
             match self.pulse.decide(state.moved, state.engine.pongs(), now) {
-                Beat::Dead => {
+                KeepAliveAction::Dead => {
                     tracing::debug!("upstream does not answer PING");
                     state.end(Fault::Closed);
                     return Poll::Ready(());
                 }
-                Beat::Ping => {
+                KeepAliveAction::Ping => {
                     state.engine.ping();
                     if state.poll_write(cx).is_err() {
                         return Poll::Ready(());
                     }
                 }
-                Beat::Wait(due) => {
+                KeepAliveAction::Wait(due) => {
                     self.sleep.as_mut().reset(self.begun + due);
                     if self.sleep.as_mut().poll(cx).is_pending() {
                         return Poll::Pending;

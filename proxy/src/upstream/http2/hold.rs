@@ -8,7 +8,7 @@ use wire::http2::Reason;
 
 /// Purpose of a hold on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum Purpose {
     /// Reads the response.
     Read,
     /// Sends the rest of the request.
@@ -17,19 +17,19 @@ enum Use {
 
 /// A hold on a stream. Dropping the one that reads cancels the stream, unless its response is complete.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct StreamHandle {
     pub(super) link: Rc<Link>,
     pub(super) place: usize,
-    purpose: Use,
+    purpose: Purpose,
 }
 
-impl Hold {
+impl StreamHandle {
     /// Returns the hold of the request that opened the stream.
     pub(super) fn new(link: &Rc<Link>, place: usize) -> Self {
         Self {
             link: Rc::clone(link),
             place,
-            purpose: Use::Read,
+            purpose: Purpose::Read,
         }
     }
 
@@ -39,12 +39,12 @@ impl Hold {
         Self {
             link: Rc::clone(&self.link),
             place: self.place,
-            purpose: Use::Write,
+            purpose: Purpose::Write,
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for StreamHandle {
     fn drop(&mut self) {
         let place = self.place;
         let state = &mut *self.link.0.borrow_mut();
@@ -52,7 +52,7 @@ impl Drop for Hold {
         slot.holders -= 1;
         let last = slot.holders == 0;
         let complete = slot.ended;
-        if self.purpose == Use::Read && !complete {
+        if self.purpose == Purpose::Read && !complete {
             state.engine.cancel(place, Reason::CANCEL);
             slot.wake_writer();
         }

@@ -5,14 +5,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::hold::Hold;
+use super::hold::StreamHandle;
 use traffic::error::Error;
 
 /// Response body. Dropping it before its end cancels the stream.
 #[derive(Debug)]
 pub struct Incoming {
     /// Hold on the stream, until the end of the body.
-    hold: Option<Hold>,
+    hold: Option<StreamHandle>,
     /// Remaining bytes, if the response declared a length.
     left: Option<u64>,
 }
@@ -26,7 +26,7 @@ impl Incoming {
         }
     }
 
-    pub(super) fn new(hold: Hold, left: Option<u64>) -> Self {
+    pub(super) fn new(hold: StreamHandle, left: Option<u64>) -> Self {
         Self {
             hold: Some(hold),
             left,

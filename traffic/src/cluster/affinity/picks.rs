@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use rand::Rng;
 
-use super::Stay;
+use super::AffinityLookup;
 use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Cluster};
+use crate::cluster::{Cluster, PickInput};
 use crate::registry::{EndpointNumber, Moment, Visit};
 
 impl Cluster {
     /// Lifetime of affinity entries after the client's last request; `None` without session affinity.
     #[inline]
-    pub fn remembers(&self) -> Option<Duration> {
+    pub fn affinity_lifetime(&self) -> Option<Duration> {
         self.memory.as_ref().map(|memory| memory.lifetime)
     }
 
     /// The client's affinity entry; `None` without session affinity, and for a pool of a federation, which has no
     /// table.
     #[inline]
-    pub fn stay(&self, visit: Visit) -> Option<Stay<'_>> {
+    pub fn stay(&self, visit: Visit) -> Option<AffinityLookup<'_>> {
         let memory = self.memory.as_ref()?;
-        Some(Stay {
+        Some(AffinityLookup {
             affinity_table: memory.affinity_table.as_ref()?,
             lifetime: memory.lifetime,
             visit,
@@ -36,7 +36,12 @@ impl Cluster {
     }
 
     /// Returns the endpoint of the client's affinity entry; otherwise picks one like [`Cluster::pick`] and stores it.
-    pub fn pick_for(&self, stay: &Stay<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    pub fn pick_for(
+        &self,
+        stay: &AffinityLookup<'_>,
+        ask: PickInput,
+        rng: &mut impl Rng,
+    ) -> Option<EndpointIdx> {
         stay.settle(
             |number| self.standing(number),
             || {

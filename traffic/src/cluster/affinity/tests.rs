@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::federation::Pool;
-use crate::cluster::{Ask, Balance, Cluster, Federation, Parts, Replay, Spread, by_hand};
+use crate::cluster::{Balance, Cluster, Federation, Parts, PickInput, Replay, Spread, by_hand};
 use crate::registry::{ClusterId, Moment, Registry, why};
 
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -40,10 +40,10 @@ fn visit(client: u64, second: u64) -> Visit {
     }
 }
 
-fn ask(visit: Visit) -> Ask {
-    Ask {
+fn ask(visit: Visit) -> PickInput {
+    PickInput {
         hash: Some(visit.client.rotate_left(17)),
-        ..Ask::default()
+        ..PickInput::default()
     }
 }
 

@@ -37,7 +37,7 @@ impl Cluster {
 
     /// Excludes endpoints without a health check result while other endpoints are healthy. Call it before the cluster
     /// takes effect.
-    pub fn hold_new(&self) {
+    pub fn exclude_unchecked(&self) {
         let known_well = |endpoint: &Endpoint| {
             let checked = endpoint.state.checked();
             checked.is_some_and(|checked| checked.healthy)
@@ -59,7 +59,7 @@ impl Cluster {
     }
 
     /// Clears the results of health checks that the configuration no longer has, and their exclusions.
-    pub(in crate::cluster) fn pardon_unchecked(&self, now: Moment) {
+    pub(in crate::cluster) fn clear_check_results(&self, now: Moment) {
         for endpoint in self.endpoints() {
             endpoint.state.set_checked(None);
             if endpoint.state.health.admit(why::UNHEALTHY, now) {

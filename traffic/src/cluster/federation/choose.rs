@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::{Chosen, Federation, PoolSet, Shares, first_tier};
 use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Cluster, Stay};
+use crate::cluster::{AffinityLookup, Cluster, PickInput};
 use crate::registry::{ClusterId, EndpointNumber};
 
 /// The pool and endpoint for a request.
@@ -56,7 +56,7 @@ impl Federation {
         &self,
         generation: u64,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let version = self.version(generation);
@@ -78,7 +78,7 @@ impl Federation {
         &self,
         at: usize,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let passed = PoolSet::default().with(at);
@@ -91,9 +91,9 @@ impl Federation {
     /// it.
     pub fn choose_for<'c>(
         &self,
-        stay: &Stay<'_>,
+        stay: &AffinityLookup<'_>,
         (generation, cluster): (u64, impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>),
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let standing = |number| self.standing(number, generation, &cluster);
@@ -126,7 +126,7 @@ impl Federation {
     }
 
     /// Returns the pool and the endpoint for a hash, without changing any state.
-    pub fn led_to<'c>(
+    pub fn choice_for_hash<'c>(
         &self,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
         hash: u64,
@@ -141,9 +141,9 @@ impl Federation {
             is_last: available.len() == 1,
             shifted_from: None,
         };
-        let ask = Ask {
+        let ask = PickInput {
             hash: Some(hash),
-            ..Ask::default()
+            ..PickInput::default()
         };
         self.endpoint_of(cluster, chosen, ask, rng)
     }
@@ -155,7 +155,7 @@ impl Federation {
         &self,
         mut left: PoolSet,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         while let Some(tier) = first_tier(&self.pools, left) {
@@ -181,7 +181,7 @@ impl Federation {
         &self,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
         candidates: PoolSet,
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let available = self.available(&cluster);
@@ -194,7 +194,7 @@ impl Federation {
         &self,
         tier: u8,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let later = self.available_after(tier, &cluster);
@@ -222,12 +222,12 @@ impl Federation {
         &self,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
         chosen: Chosen,
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let pool = self.pools.get(chosen.at)?;
-        let ask = Ask {
-            calm: !chosen.is_last,
+        let ask = PickInput {
+            ignore_panic: !chosen.is_last,
             ..ask
         };
         let endpoint = cluster(pool.cluster)?.pick(ask, rng)?;
@@ -243,7 +243,7 @@ impl Federation {
     fn in_panic<'c>(
         &self,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
-        ask: Ask,
+        ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let first = first_tier(&self.pools, PoolSet::of(&self.pools, |_| true))?;

@@ -166,7 +166,7 @@ fn rotation_is_exact_from_any_start() {
     let all = set(&[0, 1, 2]);
     let mut firsts = std::collections::BTreeSet::new();
     for turn in [0, 1, 3, 7, u32::MAX - 3] {
-        let turns = Arc::new(Turns::starting_at(turn));
+        let turns = Arc::new(RotationCursors::starting_at(turn));
         let federation = Federation::build(pools(&rows), Replay::Safe, turns);
         firsts.insert(federation.pick(all, None).unwrap().at);
         // whatever eight picks come one after the other

@@ -3,7 +3,7 @@
 use rand::seq::IteratorRandom;
 use rand::{Rng, RngExt};
 
-use super::{Ask, Choice, Level, Live, Pool, any};
+use super::{Choice, Level, PickInput, PickTables, Pool, any};
 use crate::balance::EndpointIdx;
 use crate::cluster::parts::Parts;
 use crate::cluster::priorities::{Shares, shares_without};
@@ -20,18 +20,18 @@ pub struct Avoid<'a> {
     pub priorities: &'a [u32],
 }
 
-impl Live {
-    /// Picks an endpoint like [`Live::pick`], and avoids those of `avoid` while others may be picked; `None` if no
+impl PickTables {
+    /// Picks an endpoint like [`PickTables::pick`], and avoids those of `avoid` while others may be picked; `None` if no
     /// endpoint is usable.
     #[cold]
     pub fn pick_other(
         &self,
         parts: &Parts,
-        ask: Ask,
+        ask: PickInput,
         avoid: &Avoid<'_>,
         rng: &mut impl Rng,
     ) -> Option<EndpointIdx> {
-        let tables = self.for_last(!ask.calm);
+        let tables = self.tables_for(!ask.ignore_panic);
         let shares = match avoid.priorities {
             [] => tables.shares.clone(),
             left_out => shares_without(left_out, &tables.health),
@@ -40,7 +40,7 @@ impl Live {
         let mut last = None;
         for attempt in 0..=REDRAWS_MAX {
             let level = tables.level(&shares, ask.hash, rng);
-            let ask = Ask { attempt, ..ask };
+            let ask = PickInput { attempt, ..ask };
             let picked = level.and_then(|level| level.pick(parts, ask, rng));
             let picked = picked.or_else(|| any(parts, rng))?;
             // without an alternative, further draws would only take turns away from other requests
@@ -65,7 +65,7 @@ impl Live {
 
     /// Whether an endpoint outside of `than` is usable without panic mode.
     pub fn has_other(&self, parts: &Parts, than: &[EndpointIdx]) -> bool {
-        let tables = self.for_last(false);
+        let tables = self.tables_for(false);
         let mut usable = tables
             .loaded(&tables.shares)
             .flat_map(|level| level.usable(parts));
@@ -155,9 +155,9 @@ mod tests {
             priorities: if widens { &left_out } else { &[] },
         };
         let mut pick = |hash| {
-            let ask = Ask {
+            let ask = PickInput {
                 hash: Some(hash),
-                ..Ask::default()
+                ..PickInput::default()
             };
             cluster.pick_other(ask, &avoid, &mut rng).unwrap().0
         };

@@ -46,7 +46,7 @@ fn picks(cluster: &Cluster, count: usize) -> Vec<usize> {
     let mut rng = SmallRng::seed_from_u64(11);
     let mut picks = vec![0; cluster.endpoints().len() + 1];
     for _ in 0..count {
-        let picked = cluster.pick(Ask::default(), &mut rng);
+        let picked = cluster.pick(PickInput::default(), &mut rng);
         let number = picked.map_or(cluster.endpoints().len(), |picked| picked.0 as usize);
         picks[number] += 1;
     }
@@ -211,9 +211,9 @@ fn of_keys(cluster: &Cluster) -> Vec<u32> {
     (0..20_000_u64)
         .map(|key| {
             let hash = Some(crate::balance::hash::xx_hash(&key.to_le_bytes()));
-            let ask = Ask {
+            let ask = PickInput {
                 hash,
-                ..Ask::default()
+                ..PickInput::default()
             };
             cluster.pick(ask, &mut rng).unwrap().0
         })
@@ -378,13 +378,13 @@ fn new_endpoint_gets_no_traffic_before_its_first_check_beside_healthy_ones() {
         cluster.endpoints().iter().map(health).collect::<Vec<_>>()
     };
     // without any health check result all take part
-    cluster.hold_new();
+    cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [true; 3]);
     cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
-    cluster.hold_new();
+    cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [false, true, true]);
     cluster.checked(EndpointIdx(1), (true, "yes".into()), Moment(2));
-    cluster.hold_new();
+    cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [false, true, false]);
     let out = cluster.endpoint(EndpointIdx(2)).why_out(None, Moment(3));
     assert_eq!(out.unwrap(), "waits for its first health check");
@@ -444,11 +444,11 @@ fn panic_mode_applies_only_to_requests_without_another_pool() {
     let cluster = Cluster::build(parts, Moment(1));
     fail(&cluster, 0, Moment(2));
     cluster.refresh(Moment(3));
-    let picks = |calm| {
+    let picks = |ignore_panic| {
         let mut rng = SmallRng::seed_from_u64(11);
-        let ask = Ask {
-            calm,
-            ..Ask::default()
+        let ask = PickInput {
+            ignore_panic,
+            ..PickInput::default()
         };
         let mut picks = [0; 3];
         for _ in 0..300 {
@@ -460,7 +460,7 @@ fn panic_mode_applies_only_to_requests_without_another_pool() {
     assert_eq!(picks(true), [0, 150, 150]);
     assert_eq!(picks(false), [100, 100, 100]);
     let live = cluster.live();
-    assert!(!live.panics() && live.for_last(true).panics());
+    assert!(!live.panics() && live.tables_for(true).panics());
     assert_eq!(cluster.shares(), [0.0, 0.5, 0.5]);
     let events = cluster.state.journal.since(0);
     let names: Vec<&str> = events.iter().map(|event| event.what.name()).collect();

@@ -47,7 +47,7 @@ fn cancelled_waiter_passes_on_its_permit() {
         let context = Context::from_waker(Waker::noop());
         assert_eq!(
             connections.poll_turn(stays, &context),
-            Poll::Ready(Given::Leave)
+            Poll::Ready(QueueOutcome::Leave)
         );
         connections.leave(1, None);
         assert_eq!(connections.open(), 0);
@@ -63,9 +63,9 @@ fn waiter_and_releaser_never_miss_each_other() {
         let waits = loom::thread::spawn(move || {
             other.join(1).unwrap_err();
             // the condition that `join` checks before it wakes workers
-            idle(other.crowd.load(Ordering::Relaxed)) > 0
+            idle(other.waiters_and_idle.load(Ordering::Relaxed)) > 0
         });
-        let parks = is_crowded(connections.crowd.fetch_add(1, Ordering::AcqRel));
+        let parks = is_crowded(connections.waiters_and_idle.fetch_add(1, Ordering::AcqRel));
         assert!(waits.join().unwrap() || parks);
     });
 }

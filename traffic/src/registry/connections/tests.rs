@@ -94,7 +94,7 @@ fn first_waiter_is_skipped_a_limited_number_of_times() {
     let offer = cluster.connections.offer(1, &mut own);
     assert_eq!(offer, Offer::Close(Closing::ForAnother));
     let mut held = held.expect("a connection");
-    held.promise(Closing::ForAnother);
+    held.mark_closing(Closing::ForAnother);
     drop(held);
     assert!(matches!(turn(&elsewhere), Some(Turn::Connect(_))));
 }
@@ -141,7 +141,7 @@ fn lower_limit_closes_excess_connections_and_higher_limit_serves_waiters() {
         let offer = cluster.connections.offer(1, &mut none);
         assert_eq!(offer, Offer::Close(Closing::Excess));
         let mut one = held.pop().expect("a connection");
-        one.promise(Closing::Excess);
+        one.mark_closing(Closing::Excess);
         drop(one);
         assert!(turn(&waits).is_none());
     }
@@ -153,7 +153,7 @@ fn lower_limit_closes_excess_connections_and_higher_limit_serves_waiters() {
 async fn wake_signal_fires_when_idle_connections_are_needed() {
     let cluster = cluster(1);
     let wake_signal = Arc::new(WakeSignal::default());
-    cluster.connections.attend(&wake_signal);
+    cluster.connections.register_wake_signal(&wake_signal);
     let _held = acquire(&cluster, 1);
     let (mark, crowded) = IdleMark::new(&cluster);
     assert!(!crowded);
@@ -207,7 +207,7 @@ proptest! {
                     let mut own = own.by_ref().map(QueueTicket::ticket).collect();
                     if let Offer::Close(closing) = cluster.connections.offer(endpoint, &mut own) {
                         let mut permit = held.remove(which);
-                        permit.promise(closing);
+                        permit.mark_closing(closing);
                     }
                 }
                 Step::Close(_) | Step::Leave(_) | Step::Free(_) => (),

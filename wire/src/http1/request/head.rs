@@ -46,7 +46,7 @@ pub(super) struct Lines {
     request: Option<RequestLine>,
     /// Names, and positions of the values.
     fields: Vec<(HeaderName, Range<usize>)>,
-    said: Said,
+    said: FramingFields,
 }
 
 /// Progress of reading the method.
@@ -72,7 +72,7 @@ struct RequestLine {
 
 /// Framing and connection options of the fields.
 #[derive(Debug, Default)]
-struct Said {
+struct FramingFields {
     chunked: bool,
     /// Unsupported transfer coding, or a second `chunked`.
     unknown_coding: bool,
@@ -185,7 +185,7 @@ fn uri(bytes: &Bytes, target: Range<usize>) -> Result<Uri, Refusal> {
     parsed.map_err(|_| Refusal::Header)
 }
 
-impl Said {
+impl FramingFields {
     fn note(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refusal> {
         let is = |text: &[u8]| name.eq_ignore_ascii_case(text);
         match name.len() {

@@ -17,9 +17,9 @@ use crate::fields;
 
 /// Properties of a request that decide the encoding of its response.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct RequestTraits {
     /// Kind of method.
-    pub method: Asking,
+    pub method: MethodKind,
     /// Whether the request is HTTP/1.1, not 1.0.
     pub newer: bool,
     /// Whether the client keeps the connection open.
@@ -28,10 +28,10 @@ pub struct Asked {
     pub takes_trailers: bool,
 }
 
-impl Asked {
+impl RequestTraits {
     /// Properties assumed for an unreadable request; the connection closes after its response.
     pub const LAST: Self = Self {
-        method: Asking::Other,
+        method: MethodKind::Other,
         newer: true,
         persistent: false,
         takes_trailers: false,
@@ -40,7 +40,7 @@ impl Asked {
 
 /// Methods that change the framing of their responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asking {
+pub enum MethodKind {
     /// HEAD: the response has no body, whatever its fields say.
     Head,
     /// CONNECT: a 2xx response begins a tunnel.
@@ -49,7 +49,7 @@ pub enum Asking {
     Other,
 }
 
-impl From<&Method> for Asking {
+impl From<&Method> for MethodKind {
     fn from(method: &Method) -> Self {
         match *method {
             Method::HEAD => Self::Head,
@@ -72,7 +72,7 @@ pub enum Encoding {
 
 /// A response whose head has been written.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct ResponseFraming {
     /// Framing of the body.
     pub encoding: Encoding,
     /// Whether the connection can carry another request.
@@ -80,8 +80,9 @@ pub struct Begun {
 }
 
 /// Whether a response switches its connection to another protocol.
-pub fn is_switch(asking: Asking, status: StatusCode) -> bool {
-    status == StatusCode::SWITCHING_PROTOCOLS || (asking == Asking::Connect && status.is_success())
+pub fn is_switch(asking: MethodKind, status: StatusCode) -> bool {
+    status == StatusCode::SWITCHING_PROTOCOLS
+        || (asking == MethodKind::Connect && status.is_success())
 }
 
 /// Writes the head of a response. `size` is the known length of its body; `date` appends a date if the response has
@@ -89,14 +90,14 @@ pub fn is_switch(asking: Asking, status: StatusCode) -> bool {
 pub fn head(
     out: &mut Vec<u8>,
     parts: &Parts,
-    asked: Asked,
+    asked: RequestTraits,
     size: &SizeHint,
     date: impl FnOnce(&mut Vec<u8>),
-) -> Begun {
+) -> ResponseFraming {
     status_line(out, parts, asked.newer);
     let status = parts.status;
     let switch = is_switch(asked.method, status);
-    let is_head = asked.method == Asking::Head;
+    let is_head = asked.method == MethodKind::Head;
     // responses without a length to any method (RFC 9110, section 8.6)
     let lengthless = switch || status.is_informational() || status == StatusCode::NO_CONTENT;
     let bodiless = lengthless || is_head || status == StatusCode::NOT_MODIFIED;
@@ -148,7 +149,7 @@ pub fn head(
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
-    Begun {
+    ResponseFraming {
         encoding,
         persistent,
     }

@@ -66,13 +66,13 @@ impl<R> Connection<R> {
                 return;
             };
             let stream = &mut self.streams[place];
-            stream.in_line = false;
+            stream.is_queued = false;
             if stream.id == 0 {
                 continue;
             }
             let before = self.output.len();
             if self.send_some(place) {
-                self.stand_in_line(place);
+                self.enqueue(place);
             }
             stuck = if self.output.len() == before {
                 stuck + 1
@@ -94,17 +94,17 @@ impl<R> Connection<R> {
     pub fn wait_for_room(&mut self, place: usize) {
         self.short_of_room = true;
         let stream = &mut self.streams[place];
-        if !stream.in_line {
-            stream.in_line = true;
+        if !stream.is_queued {
+            stream.is_queued = true;
             self.line.push_back(place);
         }
     }
 
     /// Queues a stream with data to send.
-    pub(super) fn stand_in_line(&mut self, place: usize) {
+    pub(super) fn enqueue(&mut self, place: usize) {
         let stream = &mut self.streams[place];
-        if stream.waits() && !stream.in_line {
-            stream.in_line = true;
+        if stream.waits() && !stream.is_queued {
+            stream.is_queued = true;
             self.line.push_back(place);
         }
     }
@@ -123,7 +123,7 @@ impl<R> Connection<R> {
                 self.short_of_room |= full;
                 // an update of the stream's window queues it again
                 if stream.send.available() > 0 {
-                    self.stand_in_line(place);
+                    self.enqueue(place);
                 }
                 return false;
             }

@@ -47,7 +47,7 @@ fn stages(times: Times, script: Script) -> Vec<(u64, Stage)> {
     for second in 0..NEVER {
         let now = begin + seconds(second);
         let since = |from| (second >= from).then(|| begin + seconds(from));
-        let seen = Seen {
+        let seen = ObservedProgress {
             announced: second >= script.announced.min(script.ending),
             ending: since(script.ending),
             workload_gone: second >= script.workload_gone,
@@ -190,7 +190,7 @@ async fn drain_without_an_announcement_needs_no_pre_drain() {
     let now = Instant::now();
     let mut progress = Progress::new(SIDECAR);
     progress.enter(Stage::Draining, now);
-    let mut seen = Seen::default();
+    let mut seen = ObservedProgress::default();
     assert_eq!(progress.step(&seen, now, |_| ()), None);
     seen.ending = Some(now + seconds(5));
     let due = progress.step(&seen, now + seconds(5), |_| ());

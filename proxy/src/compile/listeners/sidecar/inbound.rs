@@ -20,7 +20,7 @@ use crate::snapshot::{
     Route, Service, TlsBytes, VirtualHost,
 };
 use crate::tls::Alpn;
-use crate::upstream::Protocol as Speaks;
+use crate::upstream::Protocol as HttpVersionPolicy;
 use traffic::cluster::Split;
 use traffic::filter::RouteFilters;
 use traffic::provenance::Provenance;
@@ -106,7 +106,7 @@ fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
 /// Port of a service, as the workload has it.
 struct OfService {
     carries: Carries,
-    protocol: Speaks,
+    protocol: HttpVersionPolicy,
 }
 
 /// Returns the ports on which the workload accepts connections according to the services that select it. If several
@@ -201,8 +201,8 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
         service: service.map(|service| &**service),
         carries,
         protocol: match entry.port.protocol.is_http2() {
-            true => Speaks::Http2,
-            false => Speaks::Http1,
+            true => HttpVersionPolicy::Http2,
+            false => HttpVersionPolicy::Http1,
         },
         number,
         endpoint,

@@ -30,7 +30,7 @@ pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
             let consequence = consequence(status, FAILS);
             found.extend(status.problems.iter().map(|problem| {
                 let field = one.fields.identity(0, is_of_key(problem, &status.source));
-                tell(one, field, problem, consequence)
+                diagnose(one, field, problem, consequence)
             }));
         }
         let source = one.authorities.as_ref();
@@ -39,14 +39,19 @@ pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
             let consequence = consequence(status, FAILS);
             found.extend(status.problems.iter().map(|problem| {
                 let field = authority_field(&one.fields, problem, &status.source);
-                tell(one, field, problem, consequence)
+                diagnose(one, field, problem, consequence)
             }));
         }
     }
     found
 }
 
-fn tell(one: &ClientUse, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
+fn diagnose(
+    one: &ClientUse,
+    field: (String, u32),
+    problem: &Problem,
+    consequence: &str,
+) -> Diagnostic {
     let place = (one.object.as_ref(), &one.file);
     let mut found = at(place, field, kind(problem.kind), problem.to_string());
     found.help(fix(problem, consequence));

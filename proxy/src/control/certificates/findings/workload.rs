@@ -14,7 +14,7 @@ const REFUSED: &str = "connections that need it are refused until then";
 pub fn of_workload(identity: &Identity, store: &Store, known: &[Diagnostic]) -> Vec<Diagnostic> {
     let (own, root) = mesh(identity);
     let mut found = Vec::new();
-    let mut tell = |problems: &[Problem], consequence: &str| {
+    let mut diagnose = |problems: &[Problem], consequence: &str| {
         for problem in problems {
             let message = problem.to_string();
             if known.iter().any(|known| known.message == message) {
@@ -28,11 +28,11 @@ pub fn of_workload(identity: &Identity, store: &Store, known: &[Diagnostic]) -> 
         }
     };
     if let Some(status) = store.identity(&own) {
-        tell(&status.problems, consequence(&status, REFUSED));
+        diagnose(&status.problems, consequence(&status, REFUSED));
     }
     let authorities = store.authorities();
     if let Some(status) = authorities.iter().find(|status| status.source == root) {
-        tell(&status.problems, consequence(status, REFUSED));
+        diagnose(&status.problems, consequence(status, REFUSED));
     }
     found
 }

@@ -10,7 +10,7 @@ use super::*;
 use crate::balance::{HashKey, HashPolicy};
 use crate::cluster::live::Method;
 use crate::cluster::locality::Pattern;
-use crate::cluster::{Ask, Balance, Cluster, Spread, by_hand};
+use crate::cluster::{Balance, Cluster, PickInput, Spread, by_hand};
 use crate::registry::{Moment, Registry, why};
 
 const NAME: &str = "outbound|80||a.test";
@@ -53,10 +53,10 @@ fn built(cluster: &Cluster) -> Vec<bool> {
 }
 
 fn pick(cluster: &Cluster, hash: u64, attempt: u32) -> Option<EndpointIdx> {
-    let ask = Ask {
+    let ask = PickInput {
         hash: Some(hash),
         attempt,
-        ..Ask::default()
+        ..PickInput::default()
     };
     cluster.pick(ask, &mut SmallRng::seed_from_u64(hash))
 }

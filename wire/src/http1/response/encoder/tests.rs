@@ -8,34 +8,34 @@ fn write_date(out: &mut Vec<u8>) {
     out.extend_from_slice(DATE_VALUE);
 }
 
-const GET: Asked = Asked {
-    method: Asking::Other,
+const GET: RequestTraits = RequestTraits {
+    method: MethodKind::Other,
     newer: true,
     persistent: true,
     takes_trailers: false,
 };
 
-const OLD: Asked = Asked {
+const OLD: RequestTraits = RequestTraits {
     newer: false,
     ..GET
 };
 
-const ONCE: Asked = Asked {
+const ONCE: RequestTraits = RequestTraits {
     persistent: false,
     ..GET
 };
 
-fn of(method: Asking) -> Asked {
-    Asked { method, ..GET }
+fn of(method: MethodKind) -> RequestTraits {
+    RequestTraits { method, ..GET }
 }
 
 /// Returns the lines of a head without the date, joined by `|`, and the framing and persistence of the response.
 fn written(
     status: u16,
     fields: &[(&str, &str)],
-    asked: Asked,
+    asked: RequestTraits,
     exact: Option<u64>,
-) -> (String, Begun) {
+) -> (String, ResponseFraming) {
     let mut response = Response::builder().status(status);
     for (name, value) in fields {
         response = response.header(*name, *value);
@@ -142,7 +142,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             200,
             claims,
-            of(Asking::Head),
+            of(MethodKind::Head),
             Some(0),
             "HTTP/1.1 200 OK|content-length: 5",
             length(0),
@@ -150,7 +150,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             200,
             &[],
-            of(Asking::Head),
+            of(MethodKind::Head),
             Some(0),
             "HTTP/1.1 200 OK",
             length(0),
@@ -158,7 +158,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             200,
             &[],
-            of(Asking::Head),
+            of(MethodKind::Head),
             Some(9),
             "HTTP/1.1 200 OK|content-length: 9",
             length(0),
@@ -166,7 +166,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             200,
             &[],
-            of(Asking::Head),
+            of(MethodKind::Head),
             None,
             "HTTP/1.1 200 OK",
             length(0),
@@ -199,7 +199,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             204,
             claims,
-            of(Asking::Head),
+            of(MethodKind::Head),
             Some(9),
             "HTTP/1.1 204 No Content",
             length(0),
@@ -207,7 +207,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             101,
             claims,
-            of(Asking::Head),
+            of(MethodKind::Head),
             Some(9),
             "HTTP/1.1 101 Switching Protocols",
             length(0),
@@ -215,7 +215,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             200,
             claims,
-            of(Asking::Connect),
+            of(MethodKind::Connect),
             Some(5),
             "HTTP/1.1 200 OK",
             length(0),
@@ -223,7 +223,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
         (
             403,
             &[],
-            of(Asking::Connect),
+            of(MethodKind::Connect),
             Some(5),
             "HTTP/1.1 403 Forbidden|content-length: 5",
             length(5),
@@ -256,7 +256,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
 
 #[test]
 fn connection_says_whether_it_stays_open() {
-    let once_old = Asked {
+    let once_old = RequestTraits {
         newer: false,
         ..ONCE
     };
@@ -305,7 +305,7 @@ fn reason_and_date_of_the_response_are_kept() {
 
 #[test]
 fn announced_trailers_follow_the_last_chunk() {
-    let takes = Asked {
+    let takes = RequestTraits {
         takes_trailers: true,
         ..GET
     };

@@ -92,7 +92,7 @@ impl FieldLines {
                 break;
             }
         }
-        Err(self.why_not(head, at))
+        Err(self.head_error(head, at))
     }
 
     /// Number of lines.
@@ -115,7 +115,7 @@ impl FieldLines {
 
     /// Returns the reason that these lines are no complete head; the line that begins at `rest` is incomplete.
     #[cold]
-    fn why_not(&self, head: &[u8], rest: usize) -> Stop {
+    fn head_error(&self, head: &[u8], rest: usize) -> Stop {
         for line in self.iter(head) {
             if let Some(text) = flaw(&head[line], true) {
                 return Stop::Malformed(text);

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::http2::server::{Event as Asked, Server};
+use crate::http2::server::{Event as RequestTraits, Server};
 use crate::http2::settings::Settings;
 
 /// Data that the server still has to send back.
@@ -209,9 +209,9 @@ impl World {
         self.down.drain(..at);
     }
 
-    fn on_asked(&mut self, event: Asked, at: usize) {
+    fn on_asked(&mut self, event: RequestTraits, at: usize) {
         match event {
-            Asked::Request { place, end, head } => {
+            RequestTraits::Request { place, end, head } => {
                 let echo = Echo {
                     ended: end,
                     ..Echo::default()
@@ -224,7 +224,7 @@ impl World {
                 self.server
                     .respond(place, StatusCode::OK, &head.headers, false);
             }
-            Asked::Data { place, range, end } => {
+            RequestTraits::Data { place, range, end } => {
                 let echo = self.echoes.get_mut(&place).expect("it is open");
                 echo.data.extend_from_slice(&self.up[at..][range]);
                 echo.ended = end;
@@ -233,13 +233,13 @@ impl World {
                     self.echoes.remove(&place);
                 }
             }
-            Asked::Trailers { place, trailers } => {
+            RequestTraits::Trailers { place, trailers } => {
                 let echo = self.echoes.get_mut(&place).expect("it is open");
                 echo.ended = true;
                 echo.trailers = Some(trailers);
             }
-            Asked::Reset { place, .. } => drop(self.echoes.remove(&place)),
-            Asked::TooLarge { .. } => panic!("no list is large"),
+            RequestTraits::Reset { place, .. } => drop(self.echoes.remove(&place)),
+            RequestTraits::TooLarge { .. } => panic!("no list is large"),
         }
     }
 

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use config_loader::ResourceSet;
 use config_loader::resource::istio::{
-    HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule, Redirect as RawRedirect,
-    RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme,
+    GatewayRef, HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule,
+    Redirect as RawRedirect, RedirectPath, RedirectPort as RawRedirectPort, RewritePath,
+    Scheme as RawScheme,
 };
 use http::{HeaderValue, StatusCode};
 
@@ -38,7 +39,7 @@ use traffic::route::{Conditions, Rule, UriMatch};
 pub(in crate::compile) type Compiled = (Rule, Route);
 
 /// Compiles rules in order into `compiled`. A match block that matches every request ends the list: no rule after it is
-/// reached.
+/// reached. If blocks name gateways, all rules for the first gateway of the scope precede those for the next.
 pub(in crate::compile) fn compile(
     rules: &[Sourced<'_>],
     scope: &RuleScope<'_>,
@@ -46,6 +47,30 @@ pub(in crate::compile) fn compile(
     compiled: &mut Vec<Compiled>,
 ) {
     compiled.reserve(rules.len());
+    for gateways in by_gateway(rules, scope) {
+        compile_for(rules, &RuleScope { gateways, ..*scope }, clusters, compiled);
+    }
+}
+
+/// Returns the gateways whose rules are compiled together: all, or one after the other if a block names gateways.
+fn by_gateway<'s>(
+    rules: &[Sourced<'_>],
+    scope: &RuleScope<'s>,
+) -> impl Iterator<Item = &'s [&'s GatewayRef]> {
+    let mut blocks = rules.iter().flat_map(|sourced| &sourced.rule.matches);
+    let size = match blocks.any(|block| !block.gateways.is_empty()) {
+        true => 1,
+        false => scope.gateways.len().max(1),
+    };
+    scope.gateways.chunks(size)
+}
+
+fn compile_for(
+    rules: &[Sourced<'_>],
+    scope: &RuleScope<'_>,
+    clusters: &mut Clusters<'_>,
+    compiled: &mut Vec<Compiled>,
+) {
     for (sourced, block) in blocks(rules) {
         let conditions = match block {
             None => Some(Conditions::default()),
@@ -95,11 +120,21 @@ pub(in crate::compile) fn keeps_any(
     own.clone().any(|rule| delegates(rule)) && lent().any(|sourced| admits(&sourced.rule))
 }
 
-/// Returns the match blocks and rules that [`compile`] gives no route here, each with the reason.
+/// Returns the match blocks and rules that [`compile`] gives no route here, each with the reason for the first gateway.
 pub(in crate::compile) fn left_out(
     rules: &[Sourced<'_>],
     scope: &RuleScope<'_>,
 ) -> Vec<(Provenance, LeftOut)> {
+    by_gateway(rules, scope)
+        .map(|gateways| left_out_for(rules, &RuleScope { gateways, ..*scope }))
+        .reduce(|mut first, next| {
+            first.retain(|(at, _)| next.iter().any(|(other, _)| other == at));
+            first
+        })
+        .unwrap_or_default()
+}
+
+fn left_out_for(rules: &[Sourced<'_>], scope: &RuleScope<'_>) -> Vec<(Provenance, LeftOut)> {
     let mut out = Vec::new();
     let mut ended = None;
     for sourced in rules {

@@ -168,6 +168,26 @@ fn block_for_the_second_gateway_of_a_port_applies() {
 }
 
 #[test]
+fn rules_for_the_first_gateway_of_a_port_precede_those_for_the_second() {
+    let server = "{servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [a.com]}]}";
+    let (one, two) = (
+        format!("Gateway default/one@2020 {server}"),
+        format!("Gateway default/two@2021 {server}"),
+    );
+    let reply = |name: &str| format!("directResponse: {{status: 200, body: {{string: {name}}}}}");
+    let service = format!(
+        "VirtualService default/a {{hosts: [a.com], gateways: [one, two], http: [\
+            {{match: [{{uri: {{prefix: /two}}, gateways: [two]}}], {}}},\
+            {{match: [{{uri: {{regex: '.*'}}, gateways: [two]}}], {}}},\
+            {{{}}}]}}",
+        reply("two"),
+        reply("all of two"),
+        reply("one"),
+    );
+    World::only(&[&one, &two, &service]).check(&[("a.com/two", "200 two"), ("a.com/", "200 one")]);
+}
+
+#[test]
 fn destinations_are_named_by_service_port_and_subset() {
     let rule = "DestinationRule default/s {host: s, subsets: [{name: v1, labels: {version: v1}}]}";
     let two_ports = "ServiceEntry default/t {hosts: [t.default.svc.cluster.local], resolution: STATIC, \

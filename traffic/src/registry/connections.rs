@@ -254,7 +254,7 @@ impl Connections {
     /// Decides about a connection to this endpoint after its request. `own` are the tickets of requests that wait for a
     /// connection of its pool, oldest first; finished tickets are removed from it. A caller that is told to close the
     /// connection must mark its permit
-    /// ([`ConnectionPermit::promise`](super::connection_permits::ConnectionPermit::promise)) and do so.
+    /// ([`ConnectionPermit::mark_closing`](super::connection_permits::ConnectionPermit::mark_closing)) and do so.
     pub fn offer(&self, endpoint: u64, own: &mut VecDeque<u64>) -> Offer {
         let mut state = self.lock();
         while own.front().is_some_and(|one| !state.line.contains_key(one)) {

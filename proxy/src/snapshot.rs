@@ -79,6 +79,13 @@ impl ListenerKey {
     pub fn has_socket(&self) -> bool {
         matches!(self.intake, Intake::Socket | Intake::TransparentSocket)
     }
+
+    /// The key of the listener whose policy applies now to an inbound connection to `local` that this listener
+    /// accepted; `None` if that is this one. The listener for all ports may have accepted it before its port had one.
+    pub fn of_port(&self, local: SocketAddr) -> Option<Self> {
+        let is_for_all = self.intake == Intake::CapturedInbound && self.address.port() == 0;
+        is_for_all.then(|| Self::captured(self.intake, local))
+    }
 }
 
 impl fmt::Display for ListenerKey {

@@ -1,9 +1,11 @@
 //! Full or damaged disks, and data directories in use.
 
 use std::collections::BTreeMap;
+use std::fmt::{Debug, Write as _};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use config_server::store::embedded::EmbeddedStore;
@@ -12,6 +14,9 @@ use config_server::store::{Scan, Store};
 use config_server::{Settings, start};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::support::TestServer;
 
@@ -170,6 +175,48 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Number of errors logged about a full disk.
+static LOGGED_FULL: AtomicUsize = AtomicUsize::new(0);
+
+/// Log of the whole test process that counts errors about a full disk.
+struct Log;
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::ERROR
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        if text.0.contains("is full") {
+            LOGGED_FULL.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// All fields of an event.
+#[derive(Default)]
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
+        write!(self.0, "{value:?} ").unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn full_disk_refuses_writes_and_nothing_else_until_there_is_space() {
     let Some(disk) = SmallDisk::mount("12m") else {
@@ -177,6 +224,7 @@ async fn full_disk_refuses_writes_and_nothing_else_until_there_is_space() {
     };
     let filler = disk.0.path().join("filler");
     fs::write(&filler, vec![1; 2 << 20]).unwrap();
+    tracing::subscriber::set_global_default(Log).unwrap();
     let data = tempfile::tempdir_in(disk.0.path()).unwrap();
     let server = TestServer::start_in(data, |settings| settings.writes_status = false).await;
     let mut client = server.admin().await;
@@ -232,6 +280,7 @@ async fn full_disk_refuses_writes_and_nothing_else_until_there_is_space() {
     let later = tokio::time::timeout(Duration::from_secs(30), again).await;
     acknowledged.insert("later".to_owned(), later.expect("the server writes again"));
     assert_eq!(lines.step().await, "ADDED later");
+    assert_eq!(LOGGED_FULL.load(Ordering::Relaxed), 1);
     drop((client, lines));
     let server = server.restart().await;
     let mut client = server.admin().await;

@@ -109,7 +109,9 @@ async fn live<A: Handler>(
         policy_drain: server.timeouts.policy_drain,
     };
     let outcome = poll_fn(|cx| {
-        connection.draining.set(member.is_announced());
+        if member.is_announced() {
+            connection.draining.set(true);
+        }
         service.poll(cx, member)
     });
     let outcome = outcome.await;

@@ -109,7 +109,9 @@ impl CloseReason {
 impl<A: Handler> Service<'_, A> {
     fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<CloseReason> {
         let (driver, member) = (&mut self.driver, self.member);
-        self.connection.draining.set(member.is_announced());
+        if member.is_announced() {
+            self.connection.draining.set(true);
+        }
         let settings = &self.server.settings.http2;
         let limits = Limits::of(member, &self.server.timeouts, settings);
         loop {
@@ -130,7 +132,7 @@ impl<A: Handler> Service<'_, A> {
                 ended: driver.ended().wrapping_sub(self.connection.tunnels.get()),
                 unflushed: driver.is_unsent(),
                 moved: driver.moved(),
-                announced: member.is_announced(),
+                announced: self.connection.draining.get(),
                 draining: member.draining(),
             };
             let is_idle = seen.begun == seen.ended;

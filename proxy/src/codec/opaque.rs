@@ -239,7 +239,7 @@ impl<A: Handler> AcceptedConnection<A> {
         })
         .await;
         if matches!(outcome, Outcome::Closed(ResponseFlags::DPE, _)) {
-            (server.known_clients).saw_late_mesh_tls(client, member.now());
+            (server.known_clients).saw_mesh_tls(client, member.now());
         }
         pair.end(outcome);
     }

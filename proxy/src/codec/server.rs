@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hyper::header::{CONTENT_TYPE, HeaderValue, SERVER};
 use hyper::{Request, Response, StatusCode};
 
-use super::connection_table::{ConnectionTable, Governed};
+use super::connection_table::ConnectionTable;
 use super::date::Dates;
 use super::handler::Handler;
 use super::refusal::{Refusal, RefusalReply as _};
@@ -22,7 +22,7 @@ use super::settings::timeouts::Timeouts;
 use super::socket::Counted;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::task::Supervisor;
-use crate::snapshot::{Direction, Listener, ListenerKey, Service};
+use crate::snapshot::{Direction, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 use wire::http2::worker_buffers::WorkerBuffers;
 
@@ -162,21 +162,11 @@ impl<A: Handler> Server<A> {
     /// Drains connections that the security policy of their listener now forbids.
     pub fn enforce_policies(&self) {
         self.connection_table.enforce(|governed| {
-            let listener = self.governing(governed);
-            listener.is_some_and(|listener| match governed.in_tls {
-                true => !listener.service.admits().tls,
-                false => !listener.service.admits().plain_text,
-            })
+            let (key, local) = (&governed.listener, governed.local);
+            let of_port = key.of_port(local);
+            let listener = (self.handler).listener(of_port.as_ref().unwrap_or(key), local);
+            listener.is_some_and(|listener| !listener.service.admits().covers(governed.in_tls))
         });
-    }
-
-    /// Returns the listener whose policy applies to a connection now. A captured connection belongs to the listener
-    /// that would accept it today: the one for all ports may have accepted it before its port had one.
-    fn governing(&self, governed: &Governed) -> Option<Arc<Listener>> {
-        let (key, local) = (&*governed.listener, governed.local);
-        let of_port = (!key.has_socket()).then(|| ListenerKey::captured(key.intake, local));
-        let of_port = of_port.and_then(|of_port| self.handler.listener(&of_port, local));
-        of_port.or_else(|| self.handler.listener(key, local))
     }
 
     /// Returns the traffic direction of a listener; `None` if it is unknown here.

@@ -1,11 +1,41 @@
 //! Admission of requests and connections, by the policies of their listener.
 //!
 //! Called by [`run`](super::run), [`tcp::open`](super::tcp::open) and [`connect::run`](super::connect::run), and by
-//! `explain` for requests: after the head was cleaned and normalized, and before any rule or destination is used.
+//! `explain` for requests: after the head was cleaned, and before any rule or destination is used.
 
-use super::downstream::connection::PeerIdentity;
+use std::sync::Arc;
+
+use super::downstream::connection::{Connection, PeerIdentity};
 use super::message::local_reply::LocalReply;
-use crate::snapshot::Listener;
+use crate::snapshot::{Direction, Listener, Snapshot};
+
+/// Admits a request, by the policy that its snapshot has for the connection, and returns the listener for it. If that
+/// policy forbids the connection, also asks the client to use another one: the connection drains by the policy only
+/// some time after requests use its snapshot.
+///
+/// # Errors
+///
+/// As [`admit`]; also the reply where no listener is left for the connection.
+pub fn admit_request<'a>(
+    snapshot: &'a Snapshot,
+    connection: &Connection,
+) -> Result<&'a Arc<Listener>, LocalReply> {
+    let (key, local) = (&connection.listener, connection.client.destination);
+    let listener = snapshot.listener(key, local);
+    let of_port = key.of_port(local);
+    let of_port = of_port.and_then(|of_port| snapshot.listener(&of_port, local));
+    let governing = of_port.or(listener);
+    let peer = connection.peer();
+    let is_forbidden = |listener: &Arc<Listener>| {
+        let admits = listener.service.admits();
+        listener.direction == Direction::Inbound && !admits.covers(peer.is_in_tls())
+    };
+    if governing.is_none_or(is_forbidden) {
+        connection.draining.set(true);
+    }
+    admit(governing.ok_or(LocalReply::NO_ROUTE)?, peer)?;
+    listener.ok_or(LocalReply::NO_ROUTE)
+}
 
 /// Admits a request or a connection of this client.
 ///

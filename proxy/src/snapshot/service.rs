@@ -71,6 +71,16 @@ pub struct Admits {
     pub tls: bool,
 }
 
+impl Admits {
+    /// Whether connections inside or outside of TLS are accepted.
+    pub fn covers(self, in_tls: bool) -> bool {
+        match in_tls {
+            true => self.tls,
+            false => self.plain_text,
+        }
+    }
+}
+
 /// The TLS servers of a listener.
 #[derive(Debug, Default)]
 pub struct Chains {

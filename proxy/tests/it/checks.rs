@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::support::client::{Client, Front};
-use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::pki::Authority;
 use crate::support::proxy::Start;
 use crate::support::tls::{self, credential, server};
+use crate::support::{eventually, until};
 
 /// Returns exit code and output of `strait check`.
 fn check(arguments: &[&str]) -> (i32, String) {
@@ -37,6 +37,40 @@ fn check_input(arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> (
 
 fn policy(kind: &str) -> String {
     format!("apiVersion: security.istio.io/v1\nkind: {kind}\nmetadata: {{name: all}}\nspec: {{}}\n")
+}
+
+#[tokio::test]
+async fn finding_is_logged_once_however_often_the_configuration_changes() {
+    let start = Start::new();
+    let edge = start.edge();
+    let mesh = |status: u16| {
+        let rules = format!("- directResponse: {{status: {status}}}");
+        let lost = "- route: [{destination: {host: missing.test}}]";
+        documents([
+            gateway(&[edge]),
+            routes("all", "['*']", &rules),
+            routes("lost", "[lost.test]", lost),
+        ])
+    };
+    let proxy = start
+        .file("mesh.yaml", mesh(200))
+        .file("policies.yaml", policy("AuthorizationPolicy"))
+        .start();
+    for status in [201, 202, 203] {
+        proxy.write("mesh.yaml", mesh(status));
+        until("the change is in effect", async || {
+            let mut client = Client::connect(Front::H1, proxy.edge).await;
+            client.get("/").await.status == status
+        })
+        .await;
+    }
+    proxy.has_logged("CM036");
+    let log = proxy.has_logged("missing.test");
+    let warnings = log.lines().filter_map(|line| line.split_once("WARN"));
+    let mut warnings: Vec<&str> = warnings.map(|(_, text)| text).collect();
+    warnings.sort_unstable();
+    assert!(warnings.len() >= 2, "{log}");
+    assert!(warnings.windows(2).all(|two| two[0] != two[1]), "{log}");
 }
 
 #[tokio::test]

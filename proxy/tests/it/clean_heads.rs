@@ -8,7 +8,7 @@ use hyper::Request;
 use crate::balancing::Named;
 use crate::support::client::{Answer, Client, Front};
 use crate::support::mesh::{documents, gateway, routes};
-use crate::support::origin::empty;
+use crate::support::origin::{Body, empty};
 use crate::support::pki::{Authority, Leaf};
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::Raw;
@@ -228,6 +228,43 @@ async fn cookie_crumbs_of_http2_are_one_cookie() {
     );
     let without = ruled(&["withoutHeaders: {cookie: {regex: '.*b=2.*'}}"]);
     assert_eq!(by_http2(&without, "http://a.test/", &crumbs).await, NOTHING);
+}
+
+/// Returns a GET with these cookie fields.
+fn with_crumbs(crumbs: &[&str]) -> Request<Body> {
+    let mut request = Request::get("http://a.test/");
+    for crumb in crumbs {
+        request = request.header("cookie", *crumb);
+    }
+    request.body(empty()).unwrap()
+}
+
+#[tokio::test]
+async fn operators_and_hash_keys_read_cookie_crumbs_as_one_cookie() {
+    let proxy = Proxy::with(|edge| {
+        let echo = "headers: {response: {set: {x-cookie: '%REQ(cookie)%'}}}";
+        let rule = format!("- {{{echo}, directResponse: {{status: 200}}}}");
+        documents([gateway(&[edge]), routes("all", "['*']", &rule)])
+    });
+    let mut client = Client::connect(Front::H2, proxy.edge).await;
+    let answer = client.call(with_crumbs(&["a=1", "b=2"])).await;
+    assert_eq!(answer.header("x-cookie"), Some("a=1; b=2"));
+
+    let origins = ["one", "two", "three", "four"].map(Named::new);
+    let origins = origins.each_ref().map(|origin| (origin, ""));
+    let policy = "{loadBalancer: {consistentHash: {httpCookie: {name: user, ttl: 0s}}}}";
+    let proxy = crate::balancing::proxy(&origins, policy, &[]);
+    let mut client = Client::connect(Front::H2, proxy.edge).await;
+    let mut answerers = [BTreeSet::new(), BTreeSet::new()];
+    for number in 0..40 {
+        let (other, user) = (format!("other={number}"), format!("user={number}"));
+        let same = client.call(with_crumbs(&[&other, "user=ann"])).await;
+        answerers[0].insert(same.text().to_owned());
+        let differing = client.call(with_crumbs(&["other=1", &user])).await;
+        answerers[1].insert(differing.text().to_owned());
+    }
+    assert_eq!(answerers[0].len(), 1);
+    assert!(answerers[1].len() > 1);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Config server, and a proxy that follows it, under traffic.
 
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -171,6 +173,38 @@ async fn follows_through_a_crash(way: fn(&Control, &Path) -> Vec<String>) {
     );
     assert!(gone.status.success(), "{gone:?}");
     until_says(&proxy, "").await;
+}
+
+#[test]
+fn data_directory_that_others_may_read_gives_a_warning() {
+    for (mode, is_warned) in [(0o755, true), (0o700, false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        std::fs::set_permissions(&data, Permissions::from_mode(mode)).unwrap();
+        let log = directory.path().join("log");
+        let child = Command::new(env!("CARGO_BIN_EXE_strait"))
+            .args(["control", "--listen", "127.0.0.1:0", "--data"])
+            .arg(&data)
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let mut control = Control {
+            child,
+            listen: String::new(),
+        };
+        eventually("it serves", || data.join("proxy.kubeconfig").exists());
+        let has = |text: &str| std::fs::read_to_string(&log).unwrap().contains(text);
+        let warning = "run `chmod 700` on it";
+        if is_warned {
+            eventually("it warns", || has(warning));
+        }
+        // the log is complete once the process has ended by itself
+        let pid = control.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        control.child.wait().unwrap();
+        assert_eq!(has(warning), is_warned, "{mode:o}");
+    }
 }
 
 /// A soft limit of 1,024 open files, the default of shells and systemd, would be too low for a thousand proxies.

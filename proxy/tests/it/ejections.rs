@@ -386,20 +386,28 @@ fn explain_says_that_all_endpoints_are_ejected() {
         "consecutive5xxErrors: 1, interval: 10s, baseEjectionTime: 60s, maxEjectionPercent: 100";
     let arguments = ["--outlier-first-ejection", "cap"];
     let proxy = proxy(&[(&bad, "")], &turns(outliers), &arguments);
-    let outcome = || -> serde_json::Value {
+    let explained = || -> serde_json::Value {
         let url = format!("http://a.test:{}/", proxy.edge.port());
         let page = proxy.page(&format!("/explain?format=json&url={url}"));
-        let answer: serde_json::Value = serde_json::from_str(&page).unwrap();
-        answer["outcome"].clone()
+        serde_json::from_str(&page).unwrap()
     };
-    assert_eq!(outcome(), serde_json::json!({"kind": "forwarded"}));
+    let forwarded = serde_json::json!({"kind": "forwarded"});
+    assert_eq!(explained()["outcome"], forwarded);
     eventually("it is ejected", || {
         names(&proxy, "", 1);
         out(&proxy) == 1.0
     });
     let reason = "all requests get 503 UH; the only endpoint may not be used";
+    let answer = explained();
     assert_eq!(
-        outcome(),
+        answer["outcome"],
         serde_json::json!({"kind": "unavailable", "reason": reason})
     );
+    let endpoint = &answer["destinations"][0]["cluster"]["endpoints"][0];
+    let why = endpoint["unavailable_reason"].as_str().unwrap_or_default();
+    let Some((time, cause)) = why.split_once(" more after ") else {
+        panic!("{answer}");
+    };
+    assert!(time.starts_with("ejected for "), "{why}");
+    assert_eq!(cause, "5xx responses, once so far");
 }

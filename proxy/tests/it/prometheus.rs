@@ -120,6 +120,13 @@ async fn page_of_metrics_is_valid_in_both_formats() {
             .all(|byte| byte.is_ascii_digit() || byte == b'.');
         assert!(is_number || bound == "+Inf", "{line}");
     }
+    let build = page
+        .lines()
+        .find(|line| line.starts_with("strait_build_info{"));
+    assert!(
+        build.is_some_and(|line| !line.contains("unknown")),
+        "{build:?}"
+    );
     read_by_python(&page);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("metrics");

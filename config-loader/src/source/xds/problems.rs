@@ -153,4 +153,24 @@ mod tests {
         let found = ended("xds://istiod:15012", &expired, false);
         assert!(found.message.contains("credentials"), "{found:?}");
     }
+
+    #[test]
+    fn plaintext_to_a_server_with_tls_has_its_own_help() {
+        let about = |server: &str, reason: &str| {
+            let found = ended(server, &Status::unavailable(reason), false);
+            (found.message, found.help.unwrap_or_default())
+        };
+        for reason in [
+            "h2 protocol error: http2 error: frame with invalid size",
+            "stream closed because of a broken pipe",
+        ] {
+            let (message, help) = about("xds+plaintext://control:15010", reason);
+            assert!(message.contains("HTTP/2 without TLS"), "{message}");
+            assert!(help.starts_with("write xds:// and --control-ca"), "{help}");
+            let (_, help) = about("xds://control:15010", reason);
+            assert!(help.starts_with("check the address"), "{help}");
+        }
+        let (_, help) = about("xds+plaintext://control:15010", "Connection refused");
+        assert!(help.starts_with("check the address"), "{help}");
+    }
 }

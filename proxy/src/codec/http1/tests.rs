@@ -16,13 +16,13 @@ use http::Request;
 use tokio::runtime;
 use tokio::task::LocalSet;
 
-use self::client::{Stream, Wire};
+use self::client::{Step, Stream, Wire};
 use self::handler::{Answer, Ending, Keeps, Part, Reads, Script, Seen};
 use self::plan::{Kind, Plan};
 use self::responses::Response as Read;
 use super::*;
 use crate::codec::transport::Transport;
-use crate::codec::{self, Downstream, Timeouts as ConnectionTimeouts};
+use crate::codec::{self, AcceptedConnection, Downstream, Handler, Timeouts as ConnectionTimeouts};
 use crate::exchange::DownstreamBody;
 use crate::runtime::admission::Admission;
 use crate::snapshot::{ListenerKey, UNIX_PEER};
@@ -59,22 +59,39 @@ fn settings(plan: &Plan) -> codec::Settings {
     }
 }
 
-/// Serves one connection until it ends.
-async fn serve(plan: &Plan, wire: &Rc<RefCell<Wire>>, script: &Rc<Script>) {
-    let handler = {
-        let script = Rc::clone(script);
-        move |connection: Rc<Connection>, request: Request<DownstreamBody>| {
-            handler::answer(Rc::clone(&script), connection, request)
-        }
+fn server(plan: &Plan, script: &Rc<Script>) -> Rc<codec::Server<impl Handler>> {
+    let script = Rc::clone(script);
+    let handler = move |connection: Rc<Connection>, request: Request<DownstreamBody>| {
+        handler::answer(Rc::clone(&script), connection, request)
     };
-    let server = codec::Server::new(handler, settings(plan), Arc::clone(&TELEMETRY), WorkerId(0));
-    let server = Rc::new(server);
-    let key = Arc::new(ListenerKey::from(UNIX_PEER));
+    let telemetry = Arc::clone(&TELEMETRY);
+    let server = codec::Server::new(handler, settings(plan), telemetry, WorkerId(0));
+    Rc::new(server)
+}
+
+/// Accepts the proxy's end of a connection.
+fn accept<A: Handler>(
+    server: &Rc<codec::Server<A>>,
+    wire: &Rc<RefCell<Wire>>,
+) -> Box<AcceptedConnection<A>> {
     let downstream = Downstream {
-        listener: Arc::clone(&key),
+        listener: Arc::new(ListenerKey::from(UNIX_PEER)),
         remote: UNIX_PEER,
         local: UNIX_PEER,
     };
+    let slot = Admission::new(1, 1).admit(0).unwrap();
+    let transport = Transport::InMemory(Box::new(Stream(Rc::clone(wire))));
+    codec::Server::enter(server, transport, slot, downstream)
+}
+
+fn paused() -> runtime::Runtime {
+    let mut runtime = runtime::Builder::new_current_thread();
+    runtime.enable_time().start_paused(true).build().unwrap()
+}
+
+/// Serves one connection until it ends.
+async fn serve(plan: &Plan, wire: &Rc<RefCell<Wire>>, script: &Rc<Script>) {
+    let server = server(plan, script);
     for steps in [&plan.takes, &plan.sends] {
         tokio::task::spawn_local(client::run(Rc::clone(wire), steps.clone()));
     }
@@ -82,13 +99,11 @@ async fn serve(plan: &Plan, wire: &Rc<RefCell<Wire>>, script: &Rc<Script>) {
         let server = Rc::clone(&server);
         tokio::task::spawn_local(async move {
             tokio::time::sleep(pause).await;
-            server.drain_listener(&key);
+            server.drain_listener(&ListenerKey::from(UNIX_PEER));
         });
     }
     tokio::task::yield_now().await;
-    let slot = Admission::new(1, 1).admit(0).unwrap();
-    let transport = Transport::InMemory(Box::new(Stream(Rc::clone(wire))));
-    let mut serving = Box::pin(codec::Server::enter(&server, transport, slot, downstream).http1());
+    let mut serving = Box::pin(accept(&server, wire).http1());
     let mut polls = 0;
     let serving = poll_fn(move |cx| {
         polls += 1;
@@ -114,9 +129,7 @@ fn simulate(seed: u64) {
         answers: plan.answers.clone(),
         seen: RefCell::default(),
     });
-    let mut runtime = runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-    LocalSet::new().block_on(&runtime, serve(&plan, &wire, &script));
+    LocalSet::new().block_on(&paused(), serve(&plan, &wire, &script));
     let wire = wire.borrow();
     if std::env::var("STRAIT_SEED").is_ok_and(|text| !text.contains("..")) {
         eprintln!(
@@ -406,4 +419,28 @@ fn connections_keep_requests_and_responses_apart() {
         let named = Named(seed);
         simulate(named.0);
     }
+}
+
+/// A suspended machine or a stopped process: the clock jumps over whole turns of the timer wheel.
+#[test]
+fn unfinished_head_gets_408_when_the_clock_jumps() {
+    let wire = Wire::new(0, true);
+    let script = Rc::new(Script {
+        answers: Vec::new(),
+        seen: RefCell::default(),
+    });
+    let test = async {
+        let server = server(&Plan::new(0), &script);
+        let steps = vec![Step::Take(1 << 16), Step::Send(b"GET / HT".to_vec())];
+        client::run(Rc::clone(&wire), steps).await;
+        tokio::task::spawn_local(accept(&server, &wire).http1());
+        for expected in [0, 0, 0, 1] {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::advance(Duration::from_secs(9)).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let replies = wire.borrow().written.starts_with(b"HTTP/1.1 408 ");
+            assert_eq!(usize::from(replies), expected);
+        }
+    };
+    LocalSet::new().block_on(&paused(), test);
 }

@@ -80,7 +80,7 @@ impl<A: Handler> AcceptedConnection<A> {
                 // another connection of the client may have shown its protocol
                 let until = until();
                 if until <= Instant::now() {
-                    clients.saw_silence(client, member.now());
+                    clients.saw_plain_text(client, member.now());
                     return Poll::Ready(FirstSpeaker::Endpoint);
                 }
                 hold.as_mut().reset(until);

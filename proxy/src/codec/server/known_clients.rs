@@ -11,8 +11,9 @@ use crate::runtime::clock::Tick;
 /// may be on the way.
 const HELD: Duration = Duration::from_millis(100);
 
-/// The same for a client known only for TLS of the mesh. Its first message may have to be retransmitted, which TCP does
-/// after 200 ms, then after 400 ms.
+/// The same for a client of an address with clients known for TLS of the mesh, whatever else they speak: a wait costs
+/// less than a connection that fails. The first message may have to be retransmitted, which TCP does after 200 ms, then
+/// after 400 ms.
 const HELD_FOR_MESH: Duration = Duration::from_secs(2);
 
 /// Times until which each protocol of a client address is remembered.
@@ -20,8 +21,6 @@ const HELD_FOR_MESH: Duration = Duration::from_secs(2);
 struct Known {
     mesh_tls: Tick,
     plain_text: Tick,
-    /// Like `plain_text`, but inferred: a client let the endpoint speak first.
-    silence: Tick,
 }
 
 /// Protocols of the clients of a worker, on ports that accept both mutual TLS of the mesh and plain text.
@@ -35,30 +34,15 @@ impl KnownClients {
     /// Time that an address is remembered.
     const TIME: Duration = Duration::from_secs(3600);
 
-    /// Remembers that a client of this address began mutual TLS of the mesh.
+    /// Remembers that a client of this address began mutual TLS of the mesh, perhaps after the endpoint had spoken.
     pub(in crate::codec) fn saw_mesh_tls(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| known.mesh_tls = now.after(Self::TIME));
     }
 
-    /// Remembers that a client of this address began TLS of the mesh after the endpoint had spoken: its silence did not
-    /// mean plain text.
-    pub(in crate::codec) fn saw_late_mesh_tls(&self, client: IpAddr, now: Tick) {
-        self.saw_mesh_tls(client, now);
-        self.note(client, |known| known.silence = Tick::default());
-    }
-
-    /// Remembers that a client of this address sent plain text.
+    /// Remembers that a client of this address sent plain text, or let the endpoint speak first: that is plain text as
+    /// well, unless its message was lost.
     pub(in crate::codec) fn saw_plain_text(&self, client: IpAddr, now: Tick) {
         self.note(client, |known| known.plain_text = now.after(Self::TIME));
-    }
-
-    /// Remembers that a client of this address let the endpoint speak first: plain text, unless its message was lost.
-    pub(in crate::codec) fn saw_silence(&self, client: IpAddr, now: Tick) {
-        self.note(client, |known| {
-            if known.mesh_tls <= now {
-                known.silence = now.after(Self::TIME);
-            }
-        });
     }
 
     fn note(&self, client: IpAddr, change: impl FnOnce(&mut Known)) {
@@ -72,11 +56,10 @@ impl KnownClients {
     /// Returns the time that the endpoint's first bytes are held back from a client of this address.
     pub(in crate::codec) fn held(&self, client: IpAddr, now: Tick) -> Duration {
         let known = self.0.borrow().get(&client).copied().unwrap_or_default();
-        let plain_text = known.plain_text.max(known.silence);
-        match (now < known.mesh_tls, now < plain_text) {
+        match (now < known.mesh_tls, now < known.plain_text) {
+            (true, _) => HELD_FOR_MESH,
             (false, true) => Duration::ZERO,
-            (true, false) => HELD_FOR_MESH,
-            _ => HELD,
+            (false, false) => HELD,
         }
     }
 }
@@ -91,24 +74,18 @@ mod tests {
         let address = |last| IpAddr::from([192, 0, 2, last]);
         clients.saw_plain_text(address(1), now);
         clients.saw_mesh_tls(address(2), now);
-        clients.saw_silence(address(2), now);
-        clients.saw_silence(address(3), now);
-        clients.saw_mesh_tls(address(4), now);
-        clients.saw_plain_text(address(4), now);
         let held = |last| clients.held(address(last), now);
         assert_eq!(held(0), HELD);
         assert_eq!(held(1), Duration::ZERO);
         assert_eq!(held(2), HELD_FOR_MESH);
-        assert_eq!(held(3), Duration::ZERO);
-        assert_eq!(held(4), HELD);
-        // a silence that turned out to be TLS of the mesh means no plain text, unless other clients of the address sent
-        // some
-        clients.saw_late_mesh_tls(address(3), now);
-        assert_eq!(held(3), HELD_FOR_MESH);
-        clients.saw_late_mesh_tls(address(1), now);
-        assert_eq!(held(1), HELD);
+        // in either order
+        clients.saw_mesh_tls(address(1), now);
+        clients.saw_plain_text(address(2), now);
+        assert_eq!((held(1), held(2)), (HELD_FOR_MESH, HELD_FOR_MESH));
         let later = now.after(KnownClients::TIME);
+        clients.saw_plain_text(address(2), later);
         assert_eq!(clients.held(address(1), later), HELD);
+        assert_eq!(clients.held(address(2), later), Duration::ZERO);
     }
 
     #[test]

@@ -83,6 +83,7 @@ golden! {
     listener_selected_by_flag: "shop" ["--listener", "127.0.0.1:8081", "GET", "http://shop.example/admin"];
     unknown_listener: "shop" ["--listener", "9999", "GET", "/"];
     no_virtual_host_lists_hosts: "shop" ["GET", "http://shop.exampel:8080/"];
+    host_of_a_gateway_that_no_virtual_service_names: "unnamed" ["GET", "http://a.dev.example:8080/"];
     host_bound_to_the_mesh: "shop" ["GET", "http://inside.example:8080/"];
     path_without_host: "shop" ["GET", "/cart"];
     https_redirect_of_the_gateway: "redirect" ["GET", "http://a.example/x?y"];

@@ -44,8 +44,8 @@ pub struct Connection {
     pub remote_ip: HeaderValue,
     /// The HTTP version in use.
     pub protocol: DownstreamProtocol,
-    /// Whether the peer should send new requests on another connection; set by `codec` when a drain starts. HTTP/1
-    /// responses then contain `connection: close`.
+    /// Whether the peer should send new requests on another connection; set by `codec` when a drain starts, and by the
+    /// exchange for a request that finds the connection forbidden. HTTP/1 responses then contain `connection: close`.
     pub draining: Cell<bool>,
     /// Whether the latest response of an HTTP/1 connection is a local reply, so that the rest of the request is not
     /// read; set by the exchange, taken by `codec`.

@@ -9,7 +9,7 @@ use http::uri::PathAndQuery;
 use hyper::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
 use hyper::{Method, Request, Response, Uri};
 
-use crate::exchange::admit::admit;
+use crate::exchange::admit::admit_request;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
@@ -96,7 +96,7 @@ impl Found {
     }
 }
 
-/// Normalizes the request's path, checks its admission, and finds its rule. `cleaned` is the result of cleaning its
+/// Checks the admission of a request, normalizes its path, and finds its rule. `cleaned` is the result of cleaning its
 /// head.
 ///
 /// # Errors
@@ -109,6 +109,7 @@ pub fn find_route<B>(
     request: &mut Request<B>,
     cleaned: &mut Cleaned<'_>,
 ) -> Result<Found, LocalReply> {
+    let listener = admit_request(snapshot, connection)?;
     if request.method() == Method::CONNECT {
         return Err(LocalReply::NO_ROUTE);
     }
@@ -116,9 +117,6 @@ pub fn find_route<B>(
         return Err(LocalReply::BAD_CONNECTION_HEADER);
     }
     normalize(request)?;
-    let listener = snapshot
-        .listener(&connection.listener, connection.client.destination)
-        .ok_or(LocalReply::NO_ROUTE)?;
     let (listener, proxied) = match listener.service {
         Service::HttpProxy => {
             let named =
@@ -130,7 +128,6 @@ pub fn find_route<B>(
         }
         _ => (listener, None),
     };
-    admit(listener, connection.peer())?;
     let hosts = listener
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;

@@ -184,6 +184,12 @@ fn greeting_waits_for_late_tls_of_a_client_that_spoke_it_before() {
     };
     crate::support::eventually("one is in time", || greeted(Duration::ZERO));
     assert!(greeted(LATE));
+    // clients of the same address that use plain text do not make it impatient
+    let mut plain = Raw::connect(server.at).stream();
+    assert_eq!(read_line(&mut plain), "greeting\n");
+    plain.write_all(b"auth\n").unwrap();
+    assert_eq!(read_line(&mut plain), "auth\n");
+    assert!(greeted(LATE));
 }
 
 #[test]

@@ -129,6 +129,30 @@ fn request_to_the_address_or_the_name_of_a_pod_reaches_that_pod() {
     }
 }
 
+/// Istio has virtual hosts for the names of a headless service and of its pods, and none for their addresses. On a port
+/// that declares no protocol, it would serve any host by the rules of the service: a documented difference.
+#[test]
+fn address_of_a_pod_as_host_is_an_unknown_destination() {
+    for (port_name, mode, expected) in [
+        ("http", "REGISTRY_ONLY", 502),
+        ("http", "ALLOW_ANY", 200),
+        ("other", "REGISTRY_ONLY", 502),
+    ] {
+        let (pods, _origins) = http_pods();
+        let resources = [headless(port_name, &pods), marking(), policy(mode)];
+        let sidecar = Sidecar::start(&[], resources);
+        for (pod, name) in pods.iter().zip(NAMES) {
+            for host in [pod.to_string(), pod.ip().to_string()] {
+                let reply = get(&mut sidecar.leaves(&pod.to_string()), &host);
+                let case = format!("{port_name} {mode} {host}");
+                assert_eq!(reply.status, expected, "{case}");
+                assert_eq!(reply.body == name.as_bytes(), expected == 200, "{case}");
+                assert!(!reply.has("x-rule: yes"), "{case}");
+            }
+        }
+    }
+}
+
 #[test]
 fn name_of_a_pod_counts_where_the_dialed_address_is_none_of_a_pod() {
     let (pods, _origins) = http_pods();

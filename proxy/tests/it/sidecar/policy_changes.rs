@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use hyper::ext::Protocol;
 use hyper_util::rt::TokioIo;
+use rustls::StreamOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::mutual_tls::{identity, mutual, resources};
@@ -16,6 +17,7 @@ use crate::support::origin::{RawOrigin, empty, read_head};
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
+use crate::support::tls::Visitor;
 use crate::support::{DEADLINE, eventually, until};
 
 /// Sidecar of the workload at `app`, which accepts connections without capture at an address of its own.
@@ -100,6 +102,72 @@ fn plaintext_http1_is_told_to_close_once_the_policy_is_strict() {
             .is_closed()
     );
     assert_eq!(app.seen().len(), before);
+}
+
+/// Clients that send requests while the policy changes.
+const BUSY: usize = 48;
+
+#[test]
+fn no_plaintext_reply_after_the_switch_keeps_the_connection() {
+    for mode in ["PERMISSIVE", "DISABLE"] {
+        let app = answering();
+        let server = Server::start(app.address, "HTTP", mode, &[]);
+        let clients = (0..BUSY).map(|_| {
+            let mut client = Raw::connect(server.at);
+            assert_eq!(get(&mut client, "web").status, 200);
+            std::thread::spawn(move || {
+                loop {
+                    client.send("GET / HTTP/1.1\r\nHost: web\r\n\r\n");
+                    match client.try_reply() {
+                        Ok(Some(reply))
+                            if reply.status == 200 && !reply.has("connection: close") => {}
+                        // without a reply the connection was idle
+                        last => return last.ok().flatten(),
+                    }
+                }
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        server.switch("STRICT");
+        let last = clients.into_iter().filter_map(|one| one.join().unwrap());
+        for reply in last {
+            assert!(reply.has("connection: close"), "{mode}: {reply:?}");
+        }
+    }
+}
+
+#[test]
+fn http_inside_mutual_tls_is_told_to_close_once_it_is_disabled() {
+    let app = answering();
+    let server = Server::start(app.address, "HTTP", "STRICT", &[]);
+    let pair = server
+        .ca
+        .server(&["spiffe://cluster.local/ns/default/sa/client"]);
+    let mut visitor = Visitor::new(server.at, &server.ca).with(&pair);
+    visitor.alpn = vec![b"istio-http/1.1".to_vec(), b"istio".to_vec()];
+    let session = visitor.session("web.test");
+    let mut client = StreamOwned::new(session, Raw::connect(server.at).stream());
+    client.sock.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut head_of_reply = || {
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: web\r\n\r\n")
+            .unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            client.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        String::from_utf8(head).unwrap()
+    };
+    assert!(!head_of_reply().contains("connection: close"));
+    server.switch("DISABLE");
+    eventually("the client is told", || {
+        let head = head_of_reply();
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        head.contains("connection: close")
+    });
+    assert!(!matches!(client.read(&mut [0]), Ok(1..)));
 }
 
 #[tokio::test]

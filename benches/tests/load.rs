@@ -1,5 +1,6 @@
 //! Tests of the program `load` against servers in this process.
 
+#![allow(unreachable_pub, reason = "a test program has no users")]
 #![allow(clippy::unwrap_used, reason = "tests: what fails is shown")]
 
 #[path = "load/server.rs"]

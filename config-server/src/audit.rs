@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Audit log of a server.
 #[derive(Debug)]
-pub struct Audit {
+pub(crate) struct Audit {
     path: PathBuf,
     file: Mutex<File>,
     /// Number of lines lost since the last successful write to the file.
@@ -39,7 +39,7 @@ impl Audit {
     ///
     /// # Errors
     /// If the file cannot be opened.
-    pub fn at(path: PathBuf) -> io::Result<Audit> {
+    pub(crate) fn at(path: PathBuf) -> io::Result<Audit> {
         let file = Mutex::new(open(&path)?);
         let missing = AtomicU64::new(0);
         Ok(Audit {
@@ -50,7 +50,7 @@ impl Audit {
     }
 
     /// Records the outcome of a write.
-    pub fn record(&self, user: &User, call: &Call, outcome: &Result<Change, Failure>) {
+    pub(crate) fn record(&self, user: &User, call: &Call, outcome: &Result<Change, Failure>) {
         let target = &call.target;
         let mut name = target.name.clone().unwrap_or_default();
         let (code, before, after) = match outcome {

@@ -3,18 +3,18 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Returns the current UTC time in RFC 3339, in whole seconds.
-pub fn now() -> String {
+pub(crate) fn now() -> String {
     rfc3339(seconds_now())
 }
 
 /// Returns the current time in seconds since 1970.
-pub fn seconds_now() -> u64 {
+pub(crate) fn seconds_now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }
 
 /// Formats seconds since 1970 as RFC 3339 in UTC.
-pub fn rfc3339(seconds: u64) -> String {
+pub(crate) fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Howard Hinnant's civil_from_days: years begin in March, so that the leap day is the last one.
     let shifted = days + 719_468;

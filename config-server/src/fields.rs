@@ -2,17 +2,17 @@
 //!
 //! Objects are merged field by field. Lists are one field each, except those in [`RULES`].
 
-pub mod managers;
+pub(crate) mod managers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 /// Path to a field, in FieldsV1 elements: `f:name`, `k:{"type":"Valid"}`, `v:"value"`, or `.` for an item itself.
-pub type Path = Vec<String>;
+pub(crate) type Path = Vec<String>;
 
 /// Set of fields.
-pub type Set = BTreeSet<Path>;
+pub(crate) type Set = BTreeSet<Path>;
 
 /// Merge strategy of a list or a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ fn merge_of(kind: &str, path: &[String]) -> Option<Merge> {
 }
 
 /// Returns every managed field of an object with its value: those of the status if `is_status`, else all others.
-pub fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
+pub(crate) fn leaves(object: &Value, is_status: bool) -> BTreeMap<Path, &Value> {
     let mut found = BTreeMap::new();
     let Value::Object(map) = object else {
         return found;
@@ -152,7 +152,7 @@ fn key_in(item: &Value, key: &str) -> Value {
 }
 
 /// Sets a field, and creates its parents.
-pub fn set(object: &mut Value, path: &[String], value: &Value) {
+pub(crate) fn set(object: &mut Value, path: &[String], value: &Value) {
     let Some((first, rest)) = path.split_first() else {
         // An empty object only records that the object exists.
         let is_there = object.is_object() && value.as_object().is_some_and(Map::is_empty);
@@ -204,7 +204,7 @@ fn position(items: &[Value], element: &str) -> Option<usize> {
 }
 
 /// Whether a field is a key of its list item.
-pub fn is_key(path: &[String]) -> bool {
+pub(crate) fn is_key(path: &[String]) -> bool {
     let [.., item, field] = path else {
         return false;
     };
@@ -213,7 +213,7 @@ pub fn is_key(path: &[String]) -> bool {
 }
 
 /// Removes a field, and the parents that become empty.
-pub fn unset(object: &mut Value, path: &[String]) {
+pub(crate) fn unset(object: &mut Value, path: &[String]) {
     let Some((first, rest)) = path.split_first() else {
         return;
     };
@@ -247,7 +247,7 @@ pub fn unset(object: &mut Value, path: &[String]) {
 }
 
 /// Converts a set to FieldsV1.
-pub fn to_json(set: &Set) -> Value {
+pub(crate) fn to_json(set: &Set) -> Value {
     let mut root = json!({});
     for path in set {
         let mut at = &mut root;
@@ -262,7 +262,7 @@ pub fn to_json(set: &Set) -> Value {
 }
 
 /// Parses FieldsV1.
-pub fn from_json(fields: &Value) -> Set {
+pub(crate) fn from_json(fields: &Value) -> Set {
     let mut set = Set::new();
     walk(fields, &mut Vec::new(), &mut set);
     set
@@ -287,7 +287,7 @@ fn walk(fields: &Value, path: &mut Path, set: &mut Set) {
 }
 
 /// Formats a path for messages: `.spec.lbType`.
-pub fn shown(path: &[String]) -> String {
+pub(crate) fn shown(path: &[String]) -> String {
     let elements = path.iter().map(|element| {
         if let Some(name) = element.strip_prefix("f:") {
             format!(".{name}")

@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// If the directory cannot be created.
-pub fn make_private_dir(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
@@ -23,7 +23,7 @@ pub fn make_private_dir(path: &Path) -> io::Result<()> {
 }
 
 /// Whether users outside the directory's group have any access to it.
-pub fn is_open_to_others(directory: &Path) -> bool {
+pub(crate) fn is_open_to_others(directory: &Path) -> bool {
     let found = fs::metadata(directory);
     found.is_ok_and(|found| found.permissions().mode() & 0o007 != 0)
 }
@@ -32,7 +32,7 @@ pub fn is_open_to_others(directory: &Path) -> bool {
 ///
 /// # Errors
 /// If the directory cannot be opened or synced.
-pub fn sync_parent(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
         _ => File::open(".")?.sync_all(),
@@ -43,7 +43,7 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// If the file cannot be created.
-pub fn make_private(path: &Path) -> io::Result<()> {
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let file = options.append(true).create(true).mode(0o600).open(path)?;
     file.set_permissions(Permissions::from_mode(0o600))
@@ -53,7 +53,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// If another server holds the lock, or if the file cannot be created, as a message.
-pub fn lock(path: &Path) -> Result<File, String> {
+pub(crate) fn lock(path: &Path) -> Result<File, String> {
     try_lock(path)?.ok_or_else(|| {
         format!(
             "{} is in use by another server: stop it, or give this one a data directory of its own (--data)",
@@ -66,7 +66,7 @@ pub fn lock(path: &Path) -> Result<File, String> {
 ///
 /// # Errors
 /// If the file cannot be created, as a message.
-pub fn try_lock(path: &Path) -> Result<Option<File>, String> {
+pub(crate) fn try_lock(path: &Path) -> Result<Option<File>, String> {
     let shown = path.display();
     let in_file = |error: io::Error| {
         format!(
@@ -89,7 +89,7 @@ const RESTORING: &str = "restore.unfinished";
 ///
 /// # Errors
 /// If a restore was interrupted, as a message.
-pub fn unfinished(data: &Path) -> Result<(), String> {
+pub(crate) fn unfinished(data: &Path) -> Result<(), String> {
     match data.join(RESTORING).exists() {
         false => Ok(()),
         true => Err(format!(
@@ -103,7 +103,7 @@ pub fn unfinished(data: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn begin(data: &Path) -> io::Result<()> {
+pub(crate) fn begin(data: &Path) -> io::Result<()> {
     write_private(&data.join(RESTORING), b"")
 }
 
@@ -111,7 +111,7 @@ pub fn begin(data: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// If the file cannot be removed.
-pub fn finish(data: &Path) -> io::Result<()> {
+pub(crate) fn finish(data: &Path) -> io::Result<()> {
     fs::remove_file(data.join(RESTORING))?;
     File::open(data)?.sync_all()
 }
@@ -120,7 +120,7 @@ pub fn finish(data: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
     let mut file = OpenOptions::new()

@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use crate::clock;
 use crate::resources::Resource;
 use crate::store::{Entry, Revision};
-pub use metadata::{ANNOTATION_BYTES_MAX, meta, metadata, metadata_mut};
+pub(crate) use metadata::{ANNOTATION_BYTES_MAX, meta, metadata, metadata_mut};
 
 /// Returns a random UID (UUID version 4).
-pub fn new_uid() -> String {
+pub(crate) fn new_uid() -> String {
     let mut bytes: [u8; 16] = rand::rng().random();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -31,7 +31,7 @@ pub fn new_uid() -> String {
 }
 
 /// Returns a random suffix of five characters for `generateName`.
-pub fn random_suffix() -> String {
+pub(crate) fn random_suffix() -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut rng = rand::rng();
     let letters = (0..5).map(|_| char::from(LETTERS[rng.random_range(0..LETTERS.len())]));
@@ -39,23 +39,28 @@ pub fn random_suffix() -> String {
 }
 
 /// Whether the object is being deleted and waits for its finalizers.
-pub fn is_deleting(object: &Value) -> bool {
+pub(crate) fn is_deleting(object: &Value) -> bool {
     metadata(object)["deletionTimestamp"].is_string()
 }
 
 /// Whether the object has finalizers.
-pub fn has_finalizers(object: &Value) -> bool {
+pub(crate) fn has_finalizers(object: &Value) -> bool {
     let finalizers = metadata(object)["finalizers"].as_array();
     finalizers.is_some_and(|list| !list.is_empty())
 }
 
 /// Decodes an entry as an object of that version.
-pub fn read(entry: &Entry, resource: &Resource, version: &str) -> Value {
+pub(crate) fn read(entry: &Entry, resource: &Resource, version: &str) -> Value {
     decode(&entry.value, entry.revision, resource, version)
 }
 
 /// Decodes a stored value as an object of that version.
-pub fn decode(value: &Bytes, revision: Revision, resource: &Resource, version: &str) -> Value {
+pub(crate) fn decode(
+    value: &Bytes,
+    revision: Revision,
+    resource: &Resource,
+    version: &str,
+) -> Value {
     let mut object: Value = serde_json::from_slice(value).unwrap_or_default();
     object["apiVersion"] = resource.api_version(version).into();
     defaults::fill(&mut object, resource);
@@ -64,12 +69,12 @@ pub fn decode(value: &Bytes, revision: Revision, resource: &Resource, version: &
 }
 
 /// Encodes an object for the store, without `resourceVersion`, which the write determines.
-pub fn encode(object: &Value) -> Bytes {
+pub(crate) fn encode(object: &Value) -> Bytes {
     Bytes::from(text_without(object, "resourceVersion"))
 }
 
 /// Returns an object as JSON text, without one field of its metadata.
-pub fn text_without(object: &Value, field: &str) -> String {
+pub(crate) fn text_without(object: &Value, field: &str) -> String {
     let reduced = Without { object, field };
     serde_json::to_string(&reduced).unwrap_or_default() // values have text keys only
 }
@@ -108,7 +113,7 @@ impl Serialize for Others<'_> {
 }
 
 /// Initializes a new object: UID, creation time and generation. Removes the status unless `keeps_status`.
-pub fn prepare_new(
+pub(crate) fn prepare_new(
     object: &mut Value,
     resource: &Resource,
     namespace: Option<&str>,
@@ -153,7 +158,7 @@ fn drop_empty(metadata: &mut Map<String, Value>) {
 
 /// Prepares `new` as a change of `old`: keeps the fields that the server sets, and takes only `status` if `is_status`,
 /// or else everything but `status`.
-pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_status: bool) {
+pub(crate) fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_status: bool) {
     if is_status {
         let status = new.get("status").cloned();
         let managed = metadata(new).get("managedFields").cloned();
@@ -188,7 +193,7 @@ pub fn prepare_change(new: &mut Value, old: &Value, resource: &Resource, is_stat
 }
 
 /// Sets the generation of a change of `old`, which increases with each change of content.
-pub fn raise_generation(new: &mut Value, old: &Value) {
+pub(crate) fn raise_generation(new: &mut Value, old: &Value) {
     let generation = metadata(old)["generation"].as_i64().unwrap_or(1);
     let raised = generation + i64::from(differs_in_content(new, old));
     metadata_mut(new).insert("generation".to_owned(), raised.into());
@@ -201,7 +206,7 @@ fn differs_in_content(a: &Value, b: &Value) -> bool {
 }
 
 /// Whether a write would change nothing.
-pub fn is_same(a: &Value, b: &Value) -> bool {
+pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     let (of_a, of_b) = (metadata(a).as_object(), metadata(b).as_object());
     is_same_but(a.as_object(), b.as_object(), &["apiVersion", "metadata"])
         && is_same_but(of_a, of_b, &["resourceVersion"])
@@ -223,7 +228,7 @@ fn is_same_but(
 }
 
 /// Removes a field.
-pub fn remove(object: &mut Value, field: &str) {
+pub(crate) fn remove(object: &mut Value, field: &str) {
     if let Value::Object(map) = object {
         map.shift_remove(field);
     }
@@ -244,7 +249,7 @@ fn put_in(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
 
 /// Whether a text is a DNS subdomain (RFC 1123): labels of lower case letters, digits and `-` separated by dots, each
 /// of which begins and ends with a letter or digit.
-pub fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let is_inner = |c: &u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_part = |part: &str| {
         let part = part.as_bytes();

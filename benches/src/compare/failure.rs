@@ -30,6 +30,6 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Adds the failed operation to an error, for use with `map_err`.
-pub fn context<E: fmt::Display>(doing: impl fmt::Display) -> impl FnOnce(E) -> Failure {
+pub(crate) fn context<E: fmt::Display>(doing: impl fmt::Display) -> impl FnOnce(E) -> Failure {
     move |error| Failure::Other(format!("{doing}: {error}"))
 }

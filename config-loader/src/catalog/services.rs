@@ -25,7 +25,7 @@ pub struct Services {
 }
 
 /// Changed hosts, each with a resource that caused the change.
-pub type Touched = BTreeMap<Arc<str>, ObjectRef>;
+pub(super) type Touched = BTreeMap<Arc<str>, ObjectRef>;
 
 /// Resources that describe one host.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@
 
 /// Fields and tests, below `# KIND GROUP`. Lines for `spec.trafficPolicy` of a DestinationRule also apply to policies
 /// of subsets and ports: `compile::tests::fields` of the proxy checks each field there.
-pub const EFFECTS: &str = "
+pub(crate) const EFFECTS: &str = "
 # DestinationRule networking.istio.io
 spec.host destination_rules::t91_less_specific_rule_fills_no_gap
 spec.trafficPolicy.loadBalancer.simple destination_rules::t120_idle_endpoints_get_requests_by_weight

@@ -3,6 +3,7 @@
 //! `STRAIT_TEST_KUBERNETES_DIR` is the directory with the process IDs of that server, for tests that restart it.
 //! Without these variables the tests are skipped with a message.
 
+#![allow(unreachable_pub, reason = "a test program has no users")]
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 const FOUND_MAX: usize = 50;
 
 /// Returns the paths of duplicate fields, such as `spec.hosts`.
-pub fn duplicates(json: &[u8]) -> Vec<String> {
+pub(super) fn duplicates(json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let seed = Seed {
         path: String::new(),

@@ -13,7 +13,7 @@ const MERGED: &[(&str, &str)] = &[
 const VALUES: &[&str] = &["/metadata/finalizers"];
 
 /// Merges `patch` into `object`.
-pub fn merge(object: &mut Value, patch: &Value) {
+pub(super) fn merge(object: &mut Value, patch: &Value) {
     merge_at("", object, patch);
 }
 

@@ -6,7 +6,7 @@ use super::wanted::Wanted;
 
 /// Returns the conditions of an object with the desired ones at that generation; `None` if nothing changes. The
 /// transition time changes only with the status. Conditions of other writers stay unchanged.
-pub fn merged(
+pub(crate) fn merged(
     existing: &[Value],
     wanted: &[Wanted],
     generation: i64,

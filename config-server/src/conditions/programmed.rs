@@ -144,7 +144,7 @@ impl Followers {
 
 /// Returns the part of a condition that decides whether it has changed. Counts of proxies are left out, since they
 /// change often.
-pub fn identity(wanted: &Wanted) -> (&'static str, Option<String>) {
+pub(super) fn identity(wanted: &Wanted) -> (&'static str, Option<String>) {
     let is_rejected = wanted.reason == "Rejected";
     (wanted.reason, is_rejected.then(|| wanted.message.clone()))
 }

@@ -30,7 +30,7 @@ pub struct Wanted {
 
 /// Whether the server writes conditions to objects of a kind. It does not for kinds of Kubernetes itself, for
 /// Destination, whose status belongs to its owner, and for flomesh's ServiceImport, which has no conditions.
-pub fn has_conditions(resource: &Resource) -> bool {
+pub(super) fn has_conditions(resource: &Resource) -> bool {
     let Some(row) = resource.row else {
         return false;
     };
@@ -43,7 +43,7 @@ pub fn has_conditions(resource: &Resource) -> bool {
 }
 
 /// Returns the conditions of an object, given its findings.
-pub fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Wanted> {
+pub(super) fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Wanted> {
     let mut conditions = vec![accepted(found)];
     match resource.row.map(|row| row.kind) {
         Some(Kind::GlobalTrafficPolicy) => conditions.push(targets_resolved(found)),
@@ -90,7 +90,7 @@ fn targets_resolved(found: &[&Diagnostic]) -> Wanted {
 }
 
 /// Returns the `Valid` condition of a ServiceExport, with the reasons of FSM.
-pub fn valid(found: &[&Diagnostic]) -> Wanted {
+pub(crate) fn valid(found: &[&Diagnostic]) -> Wanted {
     let spoils = |one: &&Diagnostic| {
         let is_reference = [X299, X300].contains(&one.code) && one.message.starts_with(NOT_VALID);
         is_reference || one.severity == Severity::Error

@@ -16,7 +16,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Field manager of a write, with the written version and subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Writer {
+pub(crate) struct Writer {
     /// Name of the manager.
     pub manager: String,
     /// `apiVersion` of the written object.
@@ -144,7 +144,7 @@ fn entry_of<'a>(entries: &'a mut Vec<Entry>, writer: &Writer, operation: &str) -
 }
 
 /// Records the manager of an update from `old` to `new`. It becomes the owner of the fields that the update changed.
-pub fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
+pub(crate) fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
     let mut entries = entries(new);
     if entries.is_empty() && !object::metadata(new)["managedFields"].is_array() {
         entries = self::entries(old);
@@ -180,7 +180,7 @@ pub fn note_update(new: &mut Value, old: &Value, writer: &Writer) {
 ///
 /// # Errors
 /// Conflict causes, one for each field that another manager set to another value, unless `force`.
-pub fn apply(
+pub(crate) fn apply(
     current: &Value,
     applied: &Value,
     writer: &Writer,
@@ -287,7 +287,7 @@ fn last_applied(current: &Value, writer: &Writer) -> Set {
 }
 
 /// Updates the annotation that client-side `kubectl apply` compares with, if the object has it.
-pub fn note_last_applied(object: &mut Value, applied: &Value, writer: &Writer) {
+pub(crate) fn note_last_applied(object: &mut Value, applied: &Value, writer: &Writer) {
     let is_noted = |object: &Value| {
         let known = object::metadata(object)["annotations"][LAST_APPLIED].as_str();
         known.is_some_and(|known| !known.is_empty())
@@ -327,7 +327,7 @@ fn conflict(entry: &Entry, path: &[String]) -> Cause {
 }
 
 /// Formats all conflicts as one message.
-pub fn conflict_message(causes: &[Cause]) -> String {
+pub(crate) fn conflict_message(causes: &[Cause]) -> String {
     if let [one] = causes {
         return format!(
             "Apply failed with 1 conflict: {}: {}",

@@ -6,7 +6,7 @@ use super::metadata::{meta, metadata_mut};
 use crate::resources::Resource;
 
 /// Sets the defaults that Kubernetes clients rely on.
-pub fn fill(object: &mut Value, resource: &Resource) {
+pub(super) fn fill(object: &mut Value, resource: &Resource) {
     match (resource.group, resource.kind) {
         ("", "Namespace") => {
             let name = Value::from(meta(object, "name"));

@@ -3,15 +3,15 @@
 use serde_json::{Map, Value};
 
 /// Maximum size of all annotations of an object, in bytes.
-pub const ANNOTATION_BYTES_MAX: usize = 256 << 10;
+pub(crate) const ANNOTATION_BYTES_MAX: usize = 256 << 10;
 
 /// Returns the metadata; null if absent.
-pub fn metadata(object: &Value) -> &Value {
+pub(crate) fn metadata(object: &Value) -> &Value {
     &object["metadata"]
 }
 
 /// Returns the metadata, and creates it if absent.
-pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
     }
@@ -26,6 +26,6 @@ pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// Returns a string field of the metadata; empty if absent.
-pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     metadata(object)[field].as_str().unwrap_or("")
 }

@@ -1,6 +1,7 @@
 //! Config server over real sockets, with a test client, and with kubectl if installed.
 
 // Tests may panic, and print why they are skipped.
+#![allow(unreachable_pub, reason = "a test program has no users")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod access;

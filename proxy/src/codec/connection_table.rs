@@ -30,7 +30,7 @@ const ANNOUNCED: Tick = Tick(Tick::NEVER.0 - 1);
 
 /// Table of all connections of one worker.
 #[derive(Debug)]
-pub struct ConnectionTable {
+pub(crate) struct ConnectionTable {
     clock: Clock,
     wheel: RefCell<[Vec<Weak<ConnectionTimer>>; SLOTS as usize]>,
     /// Last tick whose slot was processed.
@@ -50,7 +50,7 @@ pub struct ConnectionTable {
 
 /// A connection subject to a security policy.
 #[derive(Debug)]
-pub struct Governed {
+pub(crate) struct Governed {
     /// Listener that serves the connection.
     pub listener: Arc<ListenerKey>,
     /// Address that the client dialed; without a redirection or a PROXY header the proxy's own.
@@ -122,34 +122,34 @@ impl ConnectionTimer {
 
 /// A connection's entry in the table; removed when dropped.
 #[derive(Debug)]
-pub struct ConnectionHandle {
+pub(crate) struct ConnectionHandle {
     connection_table: Rc<ConnectionTable>,
     timer: Rc<ConnectionTimer>,
 }
 
 impl ConnectionHandle {
     /// Coarse time of the worker.
-    pub fn now(&self) -> Tick {
+    pub(crate) fn now(&self) -> Tick {
         self.connection_table.now()
     }
 
     /// Whether the client is asked to use another connection.
-    pub fn is_announced(&self) -> bool {
+    pub(crate) fn is_announced(&self) -> bool {
         self.timer.is_announced()
     }
 
     /// Start of the drain, if the connection drains.
-    pub fn draining(&self) -> Option<Tick> {
+    pub(crate) fn draining(&self) -> Option<Tick> {
         self.timer.draining()
     }
 
     /// Whether the connection closes as soon as it is idle.
-    pub fn ends_idle(&self) -> bool {
+    pub(crate) fn ends_idle(&self) -> bool {
         self.connection_table.ends_idle.get() && self.draining().is_some()
     }
 
     /// Returns the idle timeout of a draining connection: `time`, or zero if it closes as soon as it is idle.
-    pub fn drain_idle(&self, time: Duration) -> Duration {
+    pub(crate) fn drain_idle(&self, time: Duration) -> Duration {
         match self.ends_idle() {
             true => Duration::ZERO,
             false => time,
@@ -157,7 +157,7 @@ impl ConnectionHandle {
     }
 
     /// Returns the drain timeout: `usual`, or `forbidden` if a security policy forbids the connection.
-    pub fn drain_time(&self, usual: Duration, forbidden: Duration) -> Duration {
+    pub(crate) fn drain_time(&self, usual: Duration, forbidden: Duration) -> Duration {
         // called at every poll: a connection that does not drain costs no look-up
         match self.draining().is_some() && self.is_forbidden() {
             true => forbidden,
@@ -166,13 +166,13 @@ impl ConnectionHandle {
     }
 
     /// Whether a security policy applies to the connection.
-    pub fn is_governed(&self) -> bool {
+    pub(crate) fn is_governed(&self) -> bool {
         let governed = self.connection_table.governed.borrow();
         governed.contains_key(&self.key())
     }
 
     /// Waits until a security policy has forbidden the connection for this time, and returns the error that ends it.
-    pub async fn forbidden(self, time: Duration) -> io::Error {
+    pub(crate) async fn forbidden(self, time: Duration) -> io::Error {
         poll_fn(|cx| {
             let due = self.forbidden_from(time);
             if self.now() >= due {
@@ -198,7 +198,7 @@ impl ConnectionHandle {
     }
 
     /// Subjects the connection, in plain text so far, to the security policy of the listener that serves it.
-    pub fn govern(&self, listener: &Arc<ListenerKey>, local: SocketAddr) {
+    pub(crate) fn govern(&self, listener: &Arc<ListenerKey>, local: SocketAddr) {
         let governed = Governed {
             listener: Arc::clone(listener),
             local,
@@ -212,7 +212,7 @@ impl ConnectionHandle {
 
     /// Notes that the proxy terminates TLS on the connection, and reverts a drain that a policy against plain text
     /// began.
-    pub fn enter_tls(&self) {
+    pub(crate) fn enter_tls(&self) {
         let mut all = self.connection_table.governed.borrow_mut();
         if let Some(governed) = all.get_mut(&self.key()) {
             governed.in_tls = true;
@@ -225,7 +225,7 @@ impl ConnectionHandle {
     }
 
     /// Schedules the task to wake at `due`, or within a tick of it; replaces an earlier deadline.
-    pub fn wake_at(&self, cx: &Context<'_>, due: Tick) {
+    pub(crate) fn wake_at(&self, cx: &Context<'_>, due: Tick) {
         let known = self.timer.waker.take();
         let known = known.filter(|waker| waker.will_wake(cx.waker()));
         let waker = known.unwrap_or_else(|| cx.waker().clone());
@@ -251,12 +251,12 @@ impl Drop for ConnectionHandle {
 
 impl ConnectionTable {
     /// Coarse time of the worker.
-    pub fn now(&self) -> Tick {
+    pub(crate) fn now(&self) -> Tick {
         self.clock.now()
     }
 
     /// Returns an empty table.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             clock: Clock::new(),
             wheel: RefCell::new(array::from_fn(|_| Vec::new())),
@@ -271,7 +271,7 @@ impl ConnectionTable {
     }
 
     /// Adds a connection that `listener` accepted.
-    pub fn join(self: &Rc<Self>, listener: Arc<ListenerKey>) -> ConnectionHandle {
+    pub(crate) fn join(self: &Rc<Self>, listener: Arc<ListenerKey>) -> ConnectionHandle {
         if self.members.get() == 0 {
             // The clock stands still while there are no connections.
             self.sweep();
@@ -298,7 +298,7 @@ impl ConnectionTable {
     }
 
     /// Asks the clients of a listener to use other connections; all connections, also new ones, are served as before.
-    pub fn announce(&self, listener: &ListenerKey) {
+    pub(crate) fn announce(&self, listener: &ListenerKey) {
         if self.announced.borrow_mut().insert(listener.clone()) {
             self.each_forbidden(listener, |otherwise| otherwise.min(ANNOUNCED));
             self.wake_each(|timer| {
@@ -312,7 +312,7 @@ impl ConnectionTable {
     }
 
     /// Drains all connections of a listener, also connections that it still accepts.
-    pub fn drain(&self, listener: &ListenerKey) {
+    pub(crate) fn drain(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
         self.each_forbidden(listener, |otherwise| otherwise.min(now));
@@ -326,14 +326,14 @@ impl ConnectionTable {
     }
 
     /// Closes draining connections as soon as they are idle.
-    pub fn end_idle(&self) {
+    pub(crate) fn end_idle(&self) {
         if !self.ends_idle.replace(true) {
             self.wake_each(|timer| timer.draining().is_some());
         }
     }
 
     /// Drains the connections that a changed security policy forbids, and ends the drain of allowed ones.
-    pub fn enforce(&self, forbids: impl Fn(&Governed) -> bool) {
+    pub(crate) fn enforce(&self, forbids: impl Fn(&Governed) -> bool) {
         let now = self.clock.advance();
         for governed in self.governed.borrow_mut().values_mut() {
             match (governed.otherwise.is_some(), forbids(governed)) {
@@ -367,13 +367,13 @@ impl ConnectionTable {
     }
 
     /// Reverts [`ConnectionTable::drain`] for connections that the listener accepts from now on.
-    pub fn reopen(&self, listener: &ListenerKey) {
+    pub(crate) fn reopen(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().remove(listener);
     }
 
     /// Advances the clock tick by tick and wakes connections whose deadline has passed. Sleeps while there are no
     /// connections.
-    pub async fn run(&self) {
+    pub(crate) async fn run(&self) {
         loop {
             if self.members.get() == 0 {
                 self.joined.notified().await;

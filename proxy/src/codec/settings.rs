@@ -1,10 +1,10 @@
 //! Limits and timeouts of downstream connections.
 
-pub mod handshake;
-pub mod http1;
-pub mod http2;
-pub mod opaque;
-pub mod timeouts;
+pub(crate) mod handshake;
+pub(crate) mod http1;
+pub(crate) mod http2;
+pub(crate) mod opaque;
+pub(crate) mod timeouts;
 
 use self::handshake::Settings as HandshakeSettings;
 use self::http1::Settings as Http1Settings;

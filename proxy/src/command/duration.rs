@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Parses `1h`, `1m30s`, `1.5s`, `10ms`.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration; write for example 30s or 1m30s");
     let mut rest = text;
     let mut total = 0.0;

@@ -18,13 +18,13 @@ const NAMESPACES_MAX: usize = 5;
 
 /// Warnings that have been logged.
 #[derive(Debug, Default)]
-pub struct Advice {
+pub(crate) struct Advice {
     logged: BTreeSet<String>,
 }
 
 impl Advice {
     /// Logs the new warnings about a proxy with these resources.
-    pub fn log(&mut self, resources: &ResourceSet, identity: &Identity, store: &Store) {
+    pub(crate) fn log(&mut self, resources: &ResourceSet, identity: &Identity, store: &Store) {
         let now = all(resources, identity, store);
         for line in now.difference(&self.logged) {
             tracing::warn!("{line}");

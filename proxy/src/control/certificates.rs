@@ -20,7 +20,7 @@ use config_loader::resource::core::Secret;
 use config_loader::{Diagnostic, Location, Name, ResourceSet};
 
 use file::file;
-pub use findings::{findings, of_another_workload};
+pub(crate) use findings::{findings, of_another_workload};
 pub use watch::Directories;
 
 use crate::compile::certificates::{Scope, Use, mesh, uses, workload};

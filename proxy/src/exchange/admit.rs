@@ -16,7 +16,7 @@ use crate::snapshot::{Direction, Listener, Snapshot};
 /// # Errors
 ///
 /// As [`admit`]; also the reply where no listener is left for the connection.
-pub fn admit_request<'a>(
+pub(crate) fn admit_request<'a>(
     snapshot: &'a Snapshot,
     connection: &Connection,
 ) -> Result<&'a Arc<Listener>, LocalReply> {
@@ -46,7 +46,7 @@ pub fn admit_request<'a>(
 /// they send a request.
 ///
 /// Source: PeerAuthentication `spec.mtls`, `spec.portLevelMtls`.
-pub fn admit(listener: &Listener, peer: PeerIdentity<'_>) -> Result<(), LocalReply> {
+pub(crate) fn admit(listener: &Listener, peer: PeerIdentity<'_>) -> Result<(), LocalReply> {
     match peer.is_in_tls() || listener.service.admits().plain_text {
         true => Ok(()),
         false => Err(LocalReply::NO_ROUTE),

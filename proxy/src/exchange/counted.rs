@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Counter of a tunnel's bytes.
-pub trait Count: Unpin {
+pub(crate) trait Count: Unpin {
     /// Counts bytes received from and sent to the downstream side.
     fn carried(&mut self, received: u64, sent: u64);
 }
 
 /// A stream whose bytes are counted.
-pub struct Counted<S, C> {
+pub(crate) struct Counted<S, C> {
     stream: S,
     /// The counter.
     pub count: C,
@@ -23,7 +23,7 @@ pub struct Counted<S, C> {
 
 impl<S, C> Counted<S, C> {
     /// Wraps a stream.
-    pub fn new(stream: S, count: C) -> Self {
+    pub(crate) fn new(stream: S, count: C) -> Self {
         Self {
             stream,
             count,

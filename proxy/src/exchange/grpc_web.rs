@@ -27,10 +27,10 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const PROTOCOL: &str = "GRPC-WEB";
 
 /// Maximum number of bytes of a non-gRPC body that become the status message, as in Envoy.
-pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
 /// Translates a gRPC-Web request to gRPC if its host has this enabled; `None`, and no change, for other requests.
-pub fn translate(
+pub(crate) fn translate(
     found: &Found,
     request: &mut Request<DownstreamBody>,
     record: &mut Record,
@@ -47,7 +47,7 @@ pub fn translate(
 }
 
 /// Translates the reply for a request without a rule, if it is gRPC-Web and its port has this enabled.
-pub fn refuse(
+pub(crate) fn refuse(
     mut reply: Response<ReplyBody>,
     snapshot: &Snapshot,
     connection: &Connection,
@@ -66,7 +66,7 @@ pub fn refuse(
 }
 
 /// Translates a response to gRPC-Web.
-pub async fn respond(mut response: Response<ReplyBody>, text: Text) -> Response<ReplyBody> {
+pub(crate) async fn respond(mut response: Response<ReplyBody>, text: Text) -> Response<ReplyBody> {
     if !translate_head(&mut response, text) {
         let message = beginning(response.body_mut()).await;
         set_status(&mut response, &message);

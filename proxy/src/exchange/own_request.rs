@@ -20,7 +20,7 @@ use crate::upstream::{Client, Protocol};
 use traffic::error::Error;
 
 /// The endpoint of a request of the proxy's own, and the connection settings for it.
-pub struct OwnRequest {
+pub(crate) struct OwnRequest {
     worker: Rc<Worker>,
     /// Client in the PROXY protocol header of a new connection.
     client: Client,
@@ -30,7 +30,7 @@ pub struct OwnRequest {
 
 impl OwnRequest {
     /// Counts a request as active at the picked endpoint. `protocol` is the upstream protocol that the head is written for.
-    pub fn new(
+    pub(crate) fn new(
         worker: &Rc<Worker>,
         client: Client,
         picked: PickedEndpoint,
@@ -50,7 +50,7 @@ impl OwnRequest {
     /// # Errors
     ///
     /// Returns the error of the connect or of the exchange on the connection.
-    pub async fn send(
+    pub(crate) async fn send(
         &mut self,
         mut parts: Parts,
         body: UpstreamBody,

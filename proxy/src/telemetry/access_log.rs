@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use entry::{Entry, Host, HttpVersion};
-pub use lanes::AccessLogTotals;
+pub(crate) use lanes::AccessLogTotals;
 pub use settings::{AccessLogFormat, AccessLogSettings, AccessLogTarget};
 
 use lanes::Lanes;

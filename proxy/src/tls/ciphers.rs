@@ -5,7 +5,7 @@ use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite as suite, kx_group};
 
 /// Returns the cipher suite with an OpenSSL name; `None` if it is not supported.
-pub fn cipher_suite(name: &str) -> Option<SupportedCipherSuite> {
+pub(crate) fn cipher_suite(name: &str) -> Option<SupportedCipherSuite> {
     Some(match name {
         "ECDHE-ECDSA-AES128-GCM-SHA256" => suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
         "ECDHE-ECDSA-AES256-GCM-SHA384" => suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
@@ -18,7 +18,7 @@ pub fn cipher_suite(name: &str) -> Option<SupportedCipherSuite> {
 }
 
 /// Returns OpenSSL's name of a cipher suite named by rustls; unknown names stay as they are.
-pub fn openssl_name(suite: &'static str) -> &'static str {
+pub(crate) fn openssl_name(suite: &'static str) -> &'static str {
     match suite {
         "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
         "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
@@ -34,7 +34,7 @@ pub fn openssl_name(suite: &'static str) -> &'static str {
 }
 
 /// Returns the group with a name of OpenSSL or BoringSSL; `None` if it is not supported.
-pub fn group(name: &str) -> Option<&'static dyn SupportedKxGroup> {
+pub(crate) fn group(name: &str) -> Option<&'static dyn SupportedKxGroup> {
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
     Some(if is(&["X25519"]) {
         kx_group::X25519

@@ -10,14 +10,14 @@ use rustls::{CipherSuite, SignatureAlgorithm};
 use super::Identity;
 
 /// Certificates of one server, the cheaper ones first.
-pub struct CertificateSelector {
+pub(crate) struct CertificateSelector {
     certified: Vec<Arc<CertifiedKey>>,
     speaks_tls13: bool,
 }
 
 impl CertificateSelector {
     /// Returns a selection among these; `speaks_tls13` if the server supports TLS 1.3.
-    pub fn new(identities: &[Arc<Identity>], speaks_tls13: bool) -> Self {
+    pub(crate) fn new(identities: &[Arc<Identity>], speaks_tls13: bool) -> Self {
         let certified = identities.iter().map(|one| Arc::clone(&one.certified));
         let mut certified: Vec<_> = certified.collect();
         // An ECDSA signature costs a tenth of an RSA signature.

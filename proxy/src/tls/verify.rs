@@ -20,7 +20,7 @@ use super::spiffe;
 use super::{Authorities, ClientCertRequirements};
 
 /// Verifies client certificates by the settings of a server.
-pub struct Verifier {
+pub(crate) struct Verifier {
     /// Verifier of the chain; `None` to skip verification.
     chain: Option<Arc<dyn ClientCertVerifier>>,
     signatures: Signatures,
@@ -45,7 +45,7 @@ impl Verifier {
     /// # Errors
     ///
     /// If the chain is to be verified and authorities are missing, or revocation lists are unreadable.
-    pub fn new(
+    pub(crate) fn new(
         clients: &ClientCertRequirements,
         authorities: Option<&Authorities>,
         provider: &Arc<CryptoProvider>,

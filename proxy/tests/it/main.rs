@@ -1,5 +1,6 @@
 //! Tests with real sockets, in one binary so that they link once.
 
+#![allow(unreachable_pub, reason = "a test program has no users")]
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

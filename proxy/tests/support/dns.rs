@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 /// Data of a DNS record.
 #[derive(Clone, Debug)]
-pub enum Data {
+pub(crate) enum Data {
     Address(IpAddr),
     Alias(&'static str),
 }
 
 /// Returns an address record.
-pub fn at(ip: &str) -> Data {
+pub(crate) fn at(ip: &str) -> Data {
     Data::Address(ip.parse().unwrap())
 }
 
@@ -27,16 +27,16 @@ struct Zone {
 }
 
 /// Running server, which runs until the process ends.
-pub struct Dns {
+pub(crate) struct Dns {
     pub address: SocketAddr,
     zone: Arc<Mutex<Zone>>,
 }
 
-pub const SERVFAIL: u8 = 2;
-pub const NXDOMAIN: u8 = 3;
+pub(crate) const SERVFAIL: u8 = 2;
+pub(crate) const NXDOMAIN: u8 = 3;
 
 impl Dns {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let zone = Arc::<Mutex<Zone>>::default();
@@ -52,18 +52,18 @@ impl Dns {
     }
 
     /// Sets the records of a name, each with its TTL in seconds.
-    pub fn set(&self, name: &str, records: &[(u32, Data)]) {
+    pub(crate) fn set(&self, name: &str, records: &[(u32, Data)]) {
         let mut zone = self.zone.lock().unwrap();
         zone.names.insert(name.to_owned(), records.to_vec());
     }
 
     /// Answers all queries with an error from now on; `None` ends that.
-    pub fn fail(&self, failure: Option<u8>) {
+    pub(crate) fn fail(&self, failure: Option<u8>) {
         self.zone.lock().unwrap().failure = failure;
     }
 
     /// Answers all queries of one type (1 for A, 28 for AAAA) with an error from now on; `None` ends that.
-    pub fn fail_for(&self, kind: u16, failure: Option<u8>) {
+    pub(crate) fn fail_for(&self, kind: u16, failure: Option<u8>) {
         let failures = &mut self.zone.lock().unwrap().failures;
         match failure {
             Some(code) => failures.insert(kind, code),
@@ -72,7 +72,7 @@ impl Dns {
     }
 
     /// Returns the number of queries so far.
-    pub fn asked(&self) -> usize {
+    pub(crate) fn asked(&self) -> usize {
         self.zone.lock().unwrap().asked
     }
 }

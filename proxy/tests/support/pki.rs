@@ -10,14 +10,14 @@ use rcgen::{
 };
 
 /// Certificate authority.
-pub struct Authority {
+pub(crate) struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// Properties of a certificate to issue.
 #[derive(Clone, Copy)]
-pub struct Leaf<'a> {
+pub(crate) struct Leaf<'a> {
     /// Common name of the subject.
     pub subject: &'a str,
     /// Subject alternative names: DNS names, URIs and IP addresses.
@@ -41,7 +41,7 @@ impl Default for Leaf<'_> {
 
 /// Certificate and private key, as PEM.
 #[derive(Clone)]
-pub struct Pair {
+pub(crate) struct Pair {
     pub chain: String,
     pub key: String,
     pub der: Vec<u8>,
@@ -52,7 +52,7 @@ pub struct Pair {
 
 impl Authority {
     /// Creates an authority.
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -66,17 +66,17 @@ impl Authority {
     }
 
     /// Returns the authority's certificate, as PEM.
-    pub fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         self.certificate.pem()
     }
 
     /// Returns the authority's certificate, as DER.
-    pub fn der(&self) -> Vec<u8> {
+    pub(crate) fn der(&self) -> Vec<u8> {
         self.certificate.der().to_vec()
     }
 
     /// Issues a certificate.
-    pub fn issue(&self, leaf: Leaf<'_>) -> Pair {
+    pub(crate) fn issue(&self, leaf: Leaf<'_>) -> Pair {
         let mut params = CertificateParams::default();
         params
             .distinguished_name
@@ -108,7 +108,7 @@ impl Authority {
     }
 
     /// Issues a server certificate for these names.
-    pub fn server(&self, names: &[&str]) -> Pair {
+    pub(crate) fn server(&self, names: &[&str]) -> Pair {
         self.issue(Leaf {
             names,
             ..Leaf::default()
@@ -116,12 +116,12 @@ impl Authority {
     }
 
     /// Returns a certificate revocation list with a distant next update.
-    pub fn revoke(&self, pairs: &[&Pair]) -> String {
+    pub(crate) fn revoke(&self, pairs: &[&Pair]) -> String {
         self.revoke_until(pairs, 4000)
     }
 
     /// Returns a certificate revocation list whose next update is due in `year`.
-    pub fn revoke_until(&self, pairs: &[&Pair], year: i32) -> String {
+    pub(crate) fn revoke_until(&self, pairs: &[&Pair], year: i32) -> String {
         let revoked = pairs.iter().map(|pair| RevokedCertParams {
             serial_number: SerialNumber::from_slice(&pair.serial),
             revocation_time: date_time_ymd(2021, 1, 1),

@@ -14,7 +14,7 @@ use crate::telemetry::{Reporter, RequestLabels, StatsRegistry};
 const HERE: &str = "r/a";
 
 /// Parts of a cluster with endpoints `10.0.0.N:80`, given by `N` and locality, for a proxy in `r/a`.
-pub fn parts(
+pub(crate) fn parts(
     registry: &Registry,
     name: &str,
     balance: Balance,

@@ -22,7 +22,7 @@ const CACHE_BYTES: usize = 64 << 20;
 
 /// File of a store.
 #[derive(Debug)]
-pub struct StoreFile {
+pub(super) struct StoreFile {
     path: PathBuf,
     file: Arc<File>,
     /// Whether a sync has failed. The content of the disk is unknown from then on.
@@ -31,14 +31,14 @@ pub struct StoreFile {
 
 /// Open database, with the switch that ends its access to the file.
 #[derive(Debug)]
-pub struct Opened {
+pub(super) struct Opened {
     pub database: Arc<Database>,
     is_live: Arc<AtomicBool>,
 }
 
 impl Opened {
     /// Revokes the database's access to the file.
-    pub fn fence(&self) {
+    pub(super) fn fence(&self) {
         self.is_live.store(false, Ordering::SeqCst);
     }
 }
@@ -48,7 +48,7 @@ impl StoreFile {
     ///
     /// # Errors
     /// If another process has locked the file, or if it cannot be opened, as a message.
-    pub fn open(path: &Path) -> Result<StoreFile, String> {
+    pub(super) fn open(path: &Path) -> Result<StoreFile, String> {
         let shown = path.display();
         let in_file = |error: io::Error| {
             format!(
@@ -86,7 +86,7 @@ impl StoreFile {
     ///
     /// # Errors
     /// If the file is damaged or cannot be read, as a message.
-    pub fn check_and_open(&self) -> Result<Opened, String> {
+    pub(super) fn check_and_open(&self) -> Result<Opened, String> {
         let shown = self.path.display();
         self.database(true).map_err(|error| match error {
             Refused::Io(why) => format!("{shown} cannot be opened: {why}"),
@@ -101,7 +101,7 @@ impl StoreFile {
     ///
     /// # Errors
     /// If the file is damaged or cannot be read.
-    pub fn reopen(&self) -> Result<Opened, String> {
+    pub(super) fn reopen(&self) -> Result<Opened, String> {
         self.database(false).map_err(|error| match error {
             Refused::Io(why) | Refused::Damaged(why) => why,
         })
@@ -134,12 +134,12 @@ impl StoreFile {
     }
 
     /// Whether a sync has failed.
-    pub fn is_unsynced(&self) -> bool {
+    pub(super) fn is_unsynced(&self) -> bool {
         self.is_unsynced.load(Ordering::SeqCst)
     }
 
     /// Returns the number of bytes of the file system that this user may write; `None` if unknown.
-    pub fn free_bytes(&self) -> Option<u64> {
+    pub(super) fn free_bytes(&self) -> Option<u64> {
         let stat = fstatvfs(&*self.file).ok()?;
         Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }

@@ -10,7 +10,9 @@ use super::tables::{FLOOR, Failed, LOG, Logged, META, OBJECTS, REVISION};
 use crate::store::{Entry, Event, Page, Revision, Scan, StoreError};
 
 /// Returns the floor, the latest revision, and all changes between them; `None` for a file without tables.
-pub fn history(database: &Database) -> Result<Option<(Revision, Revision, Vec<Event>)>, Failed> {
+pub(super) fn history(
+    database: &Database,
+) -> Result<Option<(Revision, Revision, Vec<Event>)>, Failed> {
     let read = database.begin_read()?;
     let meta = match read.open_table(META) {
         Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
@@ -41,7 +43,7 @@ fn event(revision: Revision, (key, _, previous, value): Logged<'_>) -> Event {
 }
 
 /// Returns the entry of one key, and the latest revision.
-pub fn one(database: &Database, key: &str) -> Result<(Option<Entry>, Revision), Failed> {
+pub(super) fn one(database: &Database, key: &str) -> Result<(Option<Entry>, Revision), Failed> {
     let read = database.begin_read()?;
     let objects = read.open_table(OBJECTS)?;
     let meta = read.open_table(META)?;
@@ -58,7 +60,7 @@ fn entry(key: &str, (revision, value): (u64, &[u8])) -> Entry {
 }
 
 /// Returns entries by prefix.
-pub fn many(database: &Database, scan: &Scan) -> Result<Page, Failed> {
+pub(super) fn many(database: &Database, scan: &Scan) -> Result<Page, Failed> {
     let read = database.begin_read()?;
     let meta = read.open_table(META)?;
     let current = number(&meta, REVISION)?;

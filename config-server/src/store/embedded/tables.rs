@@ -7,19 +7,19 @@ use redb::TableDefinition;
 use crate::store::StoreError;
 
 /// Table of objects: key to (revision, value).
-pub const OBJECTS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("objects");
+pub(super) const OBJECTS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("objects");
 /// Table of changes: revision to (key, revision before, value before, value). A revision of 0 and an empty value mean
 /// `None`.
-pub const LOG: TableDefinition<'_, u64, Logged<'static>> = TableDefinition::new("log");
+pub(super) const LOG: TableDefinition<'_, u64, Logged<'static>> = TableDefinition::new("log");
 /// Row of the table of changes.
-pub type Logged<'a> = (&'a str, u64, &'a [u8], &'a [u8]);
+pub(super) type Logged<'a> = (&'a str, u64, &'a [u8], &'a [u8]);
 
 /// Table of counters of the store.
-pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Key of the latest revision.
-pub const REVISION: &str = "revision";
+pub(super) const REVISION: &str = "revision";
 /// Key of the floor: the table of changes has every change after this revision.
-pub const FLOOR: &str = "floor";
+pub(super) const FLOOR: &str = "floor";
 
 /// Error of a store operation.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ const FREE_BYTES: u64 = 1 << 20;
 
 /// Queued write.
 #[derive(Debug)]
-pub struct Write {
+pub(super) struct Write {
     pub key: String,
     pub expected: Expected,
     pub value: Option<Bytes>,
@@ -33,10 +33,10 @@ pub struct Write {
 }
 
 /// Database for reads; `None` while it cannot be opened.
-pub type Current = Option<Arc<Database>>;
+pub(super) type Current = Option<Arc<Database>>;
 
 /// Writer thread.
-pub struct Writer {
+pub(super) struct Writer {
     file: StoreFile,
     opened: Option<Opened>,
     current: watch::Sender<Current>,
@@ -54,7 +54,7 @@ struct Trouble {
 
 impl Writer {
     /// Returns a writer, and the receiver of the database for reads.
-    pub fn new(
+    pub(super) fn new(
         file: StoreFile,
         opened: Opened,
         history: Arc<History>,
@@ -72,7 +72,7 @@ impl Writer {
     }
 
     /// Writes until the store is dropped.
-    pub fn run(mut self, mut waiting: mpsc::Receiver<Write>) {
+    pub(super) fn run(mut self, mut waiting: mpsc::Receiver<Write>) {
         while let Some(first) = waiting.blocking_recv() {
             let mut batch = vec![first];
             while batch.len() < BATCH_MAX {
@@ -277,7 +277,11 @@ fn apply(
 }
 
 /// Creates the tables of a new file with these entries.
-pub fn fill(database: &Database, revision: Revision, entries: &[Entry]) -> Result<(), Failed> {
+pub(super) fn fill(
+    database: &Database,
+    revision: Revision,
+    entries: &[Entry],
+) -> Result<(), Failed> {
     let write = database.begin_write()?;
     {
         write.open_table(LOG)?;

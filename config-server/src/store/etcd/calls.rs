@@ -19,7 +19,7 @@ const MOD_REVISION: i32 = 2;
 
 /// Result of a conditional write.
 #[derive(Debug)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// Durable write, with its revision.
     Done(Revision),
     /// Precondition that did not match, with the current value of the key.
@@ -31,7 +31,7 @@ impl Client {
     ///
     /// # Errors
     /// If etcd fails.
-    pub async fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
+    pub(super) async fn range(&self, request: &RangeRequest) -> Result<RangeResponse, StoreError> {
         let called = self.call("/etcdserverpb.KV/Range", request).await;
         called.map(|called| called.response).map_err(failed)
     }
@@ -40,7 +40,10 @@ impl Client {
     ///
     /// # Errors
     /// If etcd fails.
-    pub async fn read(&self, key: String) -> Result<(Option<KeyValue>, Revision), StoreError> {
+    pub(super) async fn read(
+        &self,
+        key: String,
+    ) -> Result<(Option<KeyValue>, Revision), StoreError> {
         let request = RangeRequest {
             key: key.into(),
             ..RangeRequest::default()
@@ -53,7 +56,7 @@ impl Client {
     ///
     /// # Errors
     /// If etcd fails. It is then unknown whether the write happened.
-    pub async fn write_if(
+    pub(super) async fn write_if(
         &self,
         key: &str,
         expected: Expected,
@@ -86,7 +89,7 @@ impl Client {
     ///
     /// # Errors
     /// If etcd fails, except when that revision is compacted already.
-    pub async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+    pub(super) async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
         let request = CompactionRequest {
             revision: i64::try_from(revision).unwrap_or(i64::MAX),
         };
@@ -102,7 +105,7 @@ impl Client {
     ///
     /// # Errors
     /// If etcd fails.
-    pub async fn grant(&self, seconds: i64) -> Result<i64, StoreError> {
+    pub(super) async fn grant(&self, seconds: i64) -> Result<i64, StoreError> {
         let request = LeaseGrantRequest { ttl: seconds };
         let called: Called<LeaseResponse> = self
             .call("/etcdserverpb.Lease/LeaseGrant", &request)
@@ -115,7 +118,7 @@ impl Client {
     ///
     /// # Errors
     /// If etcd fails.
-    pub async fn keep(&self, lease: i64) -> Result<bool, StoreError> {
+    pub(super) async fn keep(&self, lease: i64) -> Result<bool, StoreError> {
         let request = LeaseRequest { id: lease };
         let messages = stream::iter([request]);
         let mut answers = self
@@ -130,7 +133,7 @@ impl Client {
     ///
     /// # Errors
     /// If etcd fails.
-    pub async fn version(&self) -> Result<String, StoreError> {
+    pub(super) async fn version(&self) -> Result<String, StoreError> {
         let called: Called<StatusResponse> = self
             .call("/etcdserverpb.Maintenance/Status", &StatusRequest {})
             .await
@@ -142,7 +145,7 @@ impl Client {
     ///
     /// # Errors
     /// If that member cannot be reached.
-    pub async fn watch(
+    pub(super) async fn watch(
         &self,
         request: WatchRequest,
     ) -> Result<tonic::Streaming<WatchResponse>, Status> {
@@ -189,12 +192,12 @@ fn transaction(key: Bytes, expected: Expected, value: Option<Bytes>, lease: i64)
 }
 
 /// Converts a revision of the etcd API.
-pub fn number(revision: i64) -> Revision {
+pub(super) fn number(revision: i64) -> Revision {
     Revision::try_from(revision).unwrap_or(0)
 }
 
 /// Converts a gRPC status of etcd to a store error.
-pub fn failed(status: Status) -> StoreError {
+pub(super) fn failed(status: Status) -> StoreError {
     let said = status.message();
     if status.code() == Code::OutOfRange && said.contains("compacted") {
         return StoreError::Compacted;

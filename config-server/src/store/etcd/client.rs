@@ -43,7 +43,7 @@ pub struct EtcdSettings {
 
 /// Client of an etcd cluster.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub(super) struct Client {
     members: Arc<[Channel]>,
     /// Index of the member that answered last.
     current: Arc<AtomicUsize>,
@@ -51,7 +51,7 @@ pub struct Client {
 
 /// Result of a call.
 #[derive(Debug)]
-pub struct Called<T> {
+pub(super) struct Called<T> {
     /// Response of the member.
     pub response: T,
     /// Whether the call was sent more than once, in which case an earlier attempt may have succeeded as well.
@@ -63,7 +63,7 @@ impl Client {
     ///
     /// # Errors
     /// If a URL is invalid or a file cannot be read.
-    pub fn new(settings: &EtcdSettings) -> Result<Client, String> {
+    pub(super) fn new(settings: &EtcdSettings) -> Result<Client, String> {
         let urls = settings.urls.iter();
         let needs_tls = urls.clone().any(|url| url.starts_with("https://"));
         let tls = match needs_tls {
@@ -86,7 +86,11 @@ impl Client {
     ///
     /// # Errors
     /// If etcd rejects the call, or if no member was reached in time.
-    pub async fn call<Q, R>(&self, path: &'static str, message: &Q) -> Result<Called<R>, Status>
+    pub(super) async fn call<Q, R>(
+        &self,
+        path: &'static str,
+        message: &Q,
+    ) -> Result<Called<R>, Status>
     where
         Q: Message + Clone + 'static,
         R: Message + Default + 'static,
@@ -135,7 +139,7 @@ impl Client {
     ///
     /// # Errors
     /// If the member is unreachable. The next stream uses another member.
-    pub async fn stream<Q, R>(
+    pub(super) async fn stream<Q, R>(
         &self,
         path: &'static str,
         messages: impl futures_util::Stream<Item = Q> + Send + 'static,
@@ -165,7 +169,7 @@ impl Client {
     }
 
     /// Fails over to the next member after a stream broke.
-    pub fn leave(&self) {
+    pub(super) fn leave(&self) {
         self.fail_over(self.current.load(Ordering::Relaxed));
     }
 

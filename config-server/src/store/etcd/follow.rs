@@ -26,7 +26,7 @@ const DELETED: i32 = 1;
 
 /// Watch of etcd.
 #[derive(Debug)]
-pub struct Follower {
+pub(super) struct Follower {
     /// Client of the etcd cluster.
     pub client: Client,
     /// Keys below the prefix.
@@ -51,7 +51,7 @@ enum End {
 
 impl Follower {
     /// Follows changes until the future is dropped.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let mut pause = PAUSE;
         loop {
             let before = self.next;
@@ -154,7 +154,11 @@ impl Follower {
 ///
 /// # Errors
 /// If etcd fails.
-pub async fn load_tokens(client: &Client, keys: &Keys, tokens: &Mirror) -> Result<(), StoreError> {
+pub(super) async fn load_tokens(
+    client: &Client,
+    keys: &Keys,
+    tokens: &Mirror,
+) -> Result<(), StoreError> {
     let prefix = keys.token("");
     let request = RangeRequest {
         range_end: end_of(&prefix),

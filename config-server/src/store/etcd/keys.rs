@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 /// Keys below a prefix.
 #[derive(Clone, Debug)]
-pub struct Keys {
+pub(super) struct Keys {
     prefix: String,
 }
 
 /// Meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a> {
+pub(super) enum Place<'a> {
     /// Object with this store key.
     Object(&'a str),
     /// Token of this name.
@@ -21,54 +21,54 @@ pub enum Place<'a> {
 
 impl Keys {
     /// Returns the keys below a prefix.
-    pub fn below(prefix: &str) -> Keys {
+    pub(super) fn below(prefix: &str) -> Keys {
         Keys {
             prefix: prefix.trim_end_matches('/').to_owned(),
         }
     }
 
     /// Returns the prefix of all keys.
-    pub fn all(&self) -> String {
+    pub(super) fn all(&self) -> String {
         format!("{}/", self.prefix)
     }
 
     /// Returns the key of an object, or the prefix of several.
-    pub fn object(&self, key: &str) -> String {
+    pub(super) fn object(&self, key: &str) -> String {
         format!("{}/objects{key}", self.prefix)
     }
 
     /// Returns the key of a token.
-    pub fn token(&self, name: &str) -> String {
+    pub(super) fn token(&self, name: &str) -> String {
         format!("{}/tokens/{name}", self.prefix)
     }
 
     /// Returns the key of the CA that all replicas share.
-    pub fn authority(&self) -> String {
+    pub(super) fn authority(&self) -> String {
         format!("{}/ca", self.prefix)
     }
 
     /// Returns the key of a chunk of proxy reports, which is outside the prefix of the watch.
-    pub fn report(&self, name: &str) -> String {
+    pub(super) fn report(&self, name: &str) -> String {
         format!("{}-reports/{name}", self.prefix)
     }
 
     /// Returns the key of the leader.
-    pub fn leader(&self) -> String {
+    pub(super) fn leader(&self) -> String {
         format!("{}/leader", self.prefix)
     }
 
     /// Returns the key that holds the name of a backup while it is being restored.
-    pub fn restoring(&self) -> String {
+    pub(super) fn restoring(&self) -> String {
         format!("{}/restoring", self.prefix)
     }
 
     /// Returns the key of the offset that is added to the revisions of etcd.
-    pub fn base(&self) -> String {
+    pub(super) fn base(&self) -> String {
         format!("{}/base", self.prefix)
     }
 
     /// Parses a key.
-    pub fn place<'a>(&self, key: &'a [u8]) -> Place<'a> {
+    pub(super) fn place<'a>(&self, key: &'a [u8]) -> Place<'a> {
         let key = std::str::from_utf8(key).unwrap_or("");
         let Some(rest) = key.strip_prefix(&*self.prefix) else {
             return Place::Other;
@@ -84,7 +84,7 @@ impl Keys {
 }
 
 /// Returns the first key after all keys with `prefix`.
-pub fn end_of(prefix: &str) -> Bytes {
+pub(super) fn end_of(prefix: &str) -> Bytes {
     let mut end = prefix.as_bytes().to_vec();
     while let Some(last) = end.pop() {
         if last < 0xff {

@@ -21,20 +21,20 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 /// Leadership state of this replica.
 #[derive(Debug, Default)]
-pub struct Leadership {
+pub(super) struct Leadership {
     until: Mutex<Option<Instant>>,
     leads: watch::Sender<bool>,
 }
 
 impl Leadership {
     /// Whether this replica is the leader now. At most one replica is.
-    pub fn is_leader(&self) -> bool {
+    pub(super) fn is_leader(&self) -> bool {
         let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Returns a receiver of whether this replica is the leader.
-    pub fn follow(&self) -> watch::Receiver<bool> {
+    pub(super) fn follow(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }
 
@@ -52,7 +52,7 @@ impl Leadership {
 
 /// Participant of the election.
 #[derive(Debug)]
-pub struct Candidate {
+pub(super) struct Candidate {
     /// Client of the etcd cluster.
     pub client: Client,
     /// Keys below the prefix.
@@ -69,7 +69,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// Takes part in the election until the future is dropped.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let id = format!("{:032x}", rand::rng().random::<u128>());
         loop {
             if let Err(error) = self.campaign(&id).await {

@@ -5,7 +5,7 @@ use prost::{Message, Oneof};
 
 /// Header of every response.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct ResponseHeader {
+pub(super) struct ResponseHeader {
     /// Revision of the store when the request was executed.
     #[prost(int64, tag = "3")]
     pub revision: i64,
@@ -13,7 +13,7 @@ pub struct ResponseHeader {
 
 /// Key with its value.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct KeyValue {
+pub(super) struct KeyValue {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
     #[prost(int64, tag = "3")]
@@ -26,7 +26,7 @@ pub struct KeyValue {
 
 /// Read of keys.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct RangeRequest {
+pub(super) struct RangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
     /// Exclusive end of the range; a single key if empty.
@@ -42,7 +42,7 @@ pub struct RangeRequest {
 
 /// Result of a read.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct RangeResponse {
+pub(super) struct RangeResponse {
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
     #[prost(message, repeated, tag = "2")]
@@ -56,7 +56,7 @@ pub struct RangeResponse {
 
 /// Write of a value.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct PutRequest {
+pub(super) struct PutRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
@@ -67,7 +67,7 @@ pub struct PutRequest {
 
 /// Deletion of keys.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct DeleteRangeRequest {
+pub(super) struct DeleteRangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
@@ -76,14 +76,14 @@ pub struct DeleteRangeRequest {
 
 /// Operation in a transaction.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct RequestOp {
+pub(super) struct RequestOp {
     #[prost(oneof = "Operation", tags = "1, 2, 3")]
     pub request: Option<Operation>,
 }
 
 /// Kinds of operation in a transaction.
 #[derive(Clone, PartialEq, Eq, Oneof)]
-pub enum Operation {
+pub(super) enum Operation {
     #[prost(message, tag = "1")]
     Range(RangeRequest),
     #[prost(message, tag = "2")]
@@ -94,14 +94,14 @@ pub enum Operation {
 
 /// Result of an operation in a transaction. Only results of reads are decoded.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct ResponseOp {
+pub(super) struct ResponseOp {
     #[prost(message, optional, tag = "1")]
     pub range: Option<RangeResponse>,
 }
 
 /// Condition of a transaction: a key has this revision; 0 if the key must be absent.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct Compare {
+pub(super) struct Compare {
     /// Comparison: 0 is `EQUAL`.
     #[prost(int32, tag = "1")]
     pub result: i32,
@@ -116,14 +116,14 @@ pub struct Compare {
 
 /// Operand of a condition. A `oneof` encodes a revision of 0, too.
 #[derive(Clone, PartialEq, Eq, Oneof)]
-pub enum CompareTo {
+pub(super) enum CompareTo {
     #[prost(int64, tag = "6")]
     ModRevision(i64),
 }
 
 /// Transaction: conditions, and the operations for each outcome.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct TxnRequest {
+pub(super) struct TxnRequest {
     #[prost(message, repeated, tag = "1")]
     pub compare: Vec<Compare>,
     #[prost(message, repeated, tag = "2")]
@@ -134,7 +134,7 @@ pub struct TxnRequest {
 
 /// Result of a transaction.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct TxnResponse {
+pub(super) struct TxnResponse {
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
     #[prost(bool, tag = "2")]
@@ -145,28 +145,28 @@ pub struct TxnResponse {
 
 /// Compaction of the history up to a revision.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct CompactionRequest {
+pub(super) struct CompactionRequest {
     #[prost(int64, tag = "1")]
     pub revision: i64,
 }
 
 /// Response of which only the header is decoded.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct HeaderResponse {
+pub(super) struct HeaderResponse {
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
 }
 
 /// Start of a watch.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct WatchRequest {
+pub(super) struct WatchRequest {
     #[prost(message, optional, tag = "1")]
     pub create: Option<WatchCreateRequest>,
 }
 
 /// Parameters of a watch.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct WatchCreateRequest {
+pub(super) struct WatchCreateRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
@@ -183,7 +183,7 @@ pub struct WatchCreateRequest {
 
 /// Events of a watch.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct WatchResponse {
+pub(super) struct WatchResponse {
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
     #[prost(bool, tag = "3")]
@@ -201,7 +201,7 @@ pub struct WatchResponse {
 
 /// Change of a key.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct WatchEvent {
+pub(super) struct WatchEvent {
     /// Type of event: 0 is a write, 1 a deletion.
     #[prost(int32, tag = "1")]
     pub kind: i32,
@@ -213,7 +213,7 @@ pub struct WatchEvent {
 
 /// Creation of a lease.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct LeaseGrantRequest {
+pub(super) struct LeaseGrantRequest {
     /// TTL in seconds.
     #[prost(int64, tag = "1")]
     pub ttl: i64,
@@ -221,7 +221,7 @@ pub struct LeaseGrantRequest {
 
 /// State of a lease.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct LeaseResponse {
+pub(super) struct LeaseResponse {
     #[prost(int64, tag = "2")]
     pub id: i64,
     /// Remaining TTL in seconds; 0 if the lease has expired.
@@ -231,24 +231,24 @@ pub struct LeaseResponse {
 
 /// Renewal or revocation of a lease.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct LeaseRequest {
+pub(super) struct LeaseRequest {
     #[prost(int64, tag = "1")]
     pub id: i64,
 }
 
 /// Request for the status of a member.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct StatusRequest {}
+pub(super) struct StatusRequest {}
 
 /// Status of a member.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub struct StatusResponse {
+pub(super) struct StatusResponse {
     #[prost(string, tag = "2")]
     pub version: String,
 }
 
 /// Returns the revision of a response; 0 without a header.
-pub fn revision(header: &Option<ResponseHeader>) -> u64 {
+pub(super) fn revision(header: &Option<ResponseHeader>) -> u64 {
     let revision = header.as_ref().map_or(0, |header| header.revision);
     u64::try_from(revision).unwrap_or(0)
 }

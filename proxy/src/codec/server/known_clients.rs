@@ -25,11 +25,11 @@ struct Known {
 
 /// Protocols of the clients of a worker, on ports that accept both mutual TLS of the mesh and plain text.
 #[derive(Debug, Default)]
-pub struct KnownClients(RefCell<HashMap<IpAddr, Known>>);
+pub(crate) struct KnownClients(RefCell<HashMap<IpAddr, Known>>);
 
 impl KnownClients {
     /// Maximum remembered addresses. Beyond it, all are forgotten.
-    pub const MAX: usize = 4096;
+    pub(crate) const MAX: usize = 4096;
 
     /// Time that an address is remembered.
     const TIME: Duration = Duration::from_secs(3600);

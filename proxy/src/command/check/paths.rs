@@ -11,14 +11,14 @@ use config_loader::NamedText;
 const STDIN: &str = "-";
 
 /// Name of standard input in findings.
-pub const STDIN_NAME: &str = "<stdin>";
+pub(crate) const STDIN_NAME: &str = "<stdin>";
 
 /// Maximum number of paths that one pattern may match.
 const MATCHES_MAX: usize = 10_000;
 
 /// Inputs of the check.
 #[derive(Debug, Default)]
-pub struct Paths {
+pub(crate) struct Paths {
     /// Files and directories.
     pub files: Vec<PathBuf>,
     /// Whether to check standard input.
@@ -31,7 +31,7 @@ impl Paths {
     /// # Errors
     ///
     /// Fails when a pattern matches too many paths.
-    pub fn of(written: impl IntoIterator<Item = PathBuf>) -> Result<Self, String> {
+    pub(crate) fn of(written: impl IntoIterator<Item = PathBuf>) -> Result<Self, String> {
         let mut paths = Self::default();
         for path in written {
             if path == Path::new(STDIN) {
@@ -52,7 +52,7 @@ impl Paths {
 /// # Errors
 ///
 /// Fails when it cannot be read.
-pub fn stdin() -> io::Result<NamedText> {
+pub(crate) fn stdin() -> io::Result<NamedText> {
     let mut bytes = Vec::new();
     let bytes_max = config_loader::parse::FILE_BYTES_MAX + 1;
     io::stdin().lock().take(bytes_max).read_to_end(&mut bytes)?;

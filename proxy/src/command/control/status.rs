@@ -59,7 +59,7 @@ pub enum Output {
 ///
 /// # Errors
 /// Fails if the server does not respond; the text is for users.
-pub async fn run(args: &StatusArgs) -> Result<bool, String> {
+pub(crate) async fn run(args: &StatusArgs) -> Result<bool, String> {
     let own = args.data.join("admin.kubeconfig");
     let kubeconfig = args.kubeconfig.clone().or(own.exists().then_some(own));
     let list = ask(kubeconfig.as_deref(), ANSWER_MAX).await?;

@@ -7,7 +7,7 @@ use super::tools::Tools;
 
 /// One change.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Adds a setting.
     Add(Setting),
     /// Deletes a setting.
@@ -52,7 +52,7 @@ impl Step {
 /// # Errors
 ///
 /// Says why a step failed, and what could not be undone.
-pub fn all_or_nothing(steps: &[Step]) -> Result<(), String> {
+pub(crate) fn all_or_nothing(steps: &[Step]) -> Result<(), String> {
     let mut done = Vec::new();
     for step in steps {
         match step.run() {
@@ -80,7 +80,7 @@ pub fn all_or_nothing(steps: &[Step]) -> Result<(), String> {
 /// # Errors
 ///
 /// Says why steps failed.
-pub fn as_far_as_possible(steps: &[Step]) -> Result<bool, String> {
+pub(crate) fn as_far_as_possible(steps: &[Step]) -> Result<bool, String> {
     let results: Vec<_> = steps.iter().map(Step::run).collect();
     let changed = results.contains(&Ok(true));
     let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();

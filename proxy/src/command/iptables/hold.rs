@@ -21,7 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// Fails if the address cannot be listened on.
-pub fn serve(address: SocketAddr, ensure: impl Fn() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn serve(
+    address: SocketAddr,
+    ensure: impl Fn() -> Result<(), String>,
+) -> Result<(), String> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -53,7 +53,7 @@ fn batch(kind: u16) -> Message {
 /// # Errors
 ///
 /// Fails when the kernel has no nf_tables, or does not answer.
-pub fn is_installed() -> Result<bool, String> {
+pub(crate) fn is_installed() -> Result<bool, String> {
     for family in Family::ALL.into_iter().filter(|family| family.exists()) {
         for table in TABLES {
             if has(family, table)? {
@@ -69,7 +69,7 @@ pub fn is_installed() -> Result<bool, String> {
 /// # Errors
 ///
 /// Fails as [`is_installed`] does.
-pub fn has(family: Family, table: Table) -> Result<bool, String> {
+pub(crate) fn has(family: Family, table: Table) -> Result<bool, String> {
     let mut ask = message(GET_TABLE, 0, family);
     ask.text(TABLE_NAME, &name(table));
     match send(Subsystem::Netfilter, vec![ask], 0) {
@@ -80,14 +80,14 @@ pub fn has(family: Family, table: Table) -> Result<bool, String> {
 }
 
 /// Tables to install, for each IP version.
-pub type Wanted = Vec<(Family, Vec<TableRules>)>;
+pub(crate) type Wanted = Vec<(Family, Vec<TableRules>)>;
 
 /// Replaces our tables by these in one transaction. Tables that are not in the list are removed.
 ///
 /// # Errors
 ///
 /// Says what the kernel refuses; nothing is changed then.
-pub fn replace(wanted: &Wanted) -> Result<(), String> {
+pub(crate) fn replace(wanted: &Wanted) -> Result<(), String> {
     let mut batch = Batch::default();
     for family in Family::ALL.into_iter().filter(|family| family.exists()) {
         for table in TABLES {

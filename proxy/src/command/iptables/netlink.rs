@@ -9,11 +9,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
 /// Flag: fail if the object exists.
-pub const EXCLUSIVE: u16 = 0x200;
+pub(crate) const EXCLUSIVE: u16 = 0x200;
 /// Flag: create the object if it does not exist.
-pub const CREATE: u16 = 0x400;
+pub(crate) const CREATE: u16 = 0x400;
 /// Flag: add the object at the end.
-pub const APPEND: u16 = 0x800;
+pub(crate) const APPEND: u16 = 0x800;
 
 /// Flag of an attribute that contains attributes.
 const NESTED: u16 = 0x8000;
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Subsystem of the kernel that speaks netlink.
 #[derive(Clone, Copy, Debug)]
-pub enum Subsystem {
+pub(crate) enum Subsystem {
     /// Addresses, routes and routing rules.
     Route,
     /// Netfilter.
@@ -37,11 +37,11 @@ pub enum Subsystem {
 
 /// Message that is being built.
 #[derive(Clone, Debug)]
-pub struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 impl Message {
     /// Starts a message with a header of the subsystem.
-    pub fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
+    pub(crate) fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[6..8].copy_from_slice(&(flags | REQUEST).to_ne_bytes());
@@ -50,22 +50,22 @@ impl Message {
     }
 
     /// Adds an attribute.
-    pub fn bytes(&mut self, kind: u16, value: &[u8]) {
+    pub(crate) fn bytes(&mut self, kind: u16, value: &[u8]) {
         self.attribute(kind, |message| message.0.extend(value));
     }
 
     /// Adds a number in network byte order.
-    pub fn number(&mut self, kind: u16, value: u32) {
+    pub(crate) fn number(&mut self, kind: u16, value: u32) {
         self.bytes(kind, &value.to_be_bytes());
     }
 
     /// Adds a text with a terminating zero.
-    pub fn text(&mut self, kind: u16, value: &str) {
+    pub(crate) fn text(&mut self, kind: u16, value: &str) {
         self.bytes(kind, &[value.as_bytes(), b"\0"].concat());
     }
 
     /// Adds an attribute that contains attributes.
-    pub fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Self)) {
+    pub(crate) fn nested(&mut self, kind: u16, write: impl FnOnce(&mut Self)) {
         self.attribute(kind | NESTED, write);
     }
 
@@ -98,7 +98,7 @@ impl Message {
 /// # Errors
 ///
 /// Returns the index of the first message that failed, with the kernel's reason.
-pub fn send(
+pub(crate) fn send(
     subsystem: Subsystem,
     messages: Vec<Message>,
     last: usize,

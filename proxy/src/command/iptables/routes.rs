@@ -18,7 +18,7 @@ const LOOPBACK: u32 = 1;
 
 /// Network setting in addition to the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub(crate) enum Setting {
     /// Source address of connections from the proxy to the workload; IPv4 needs no such setting.
     Source,
     /// Rule that marked packets use a routing table of their own.
@@ -29,7 +29,7 @@ pub enum Setting {
 
 impl Setting {
     /// All settings.
-    pub const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Source,
         Self::Route(Family::V4),
         Self::Rule(Family::V4),
@@ -38,7 +38,7 @@ impl Setting {
     ];
 
     /// IP version of the setting.
-    pub fn family(self) -> Family {
+    pub(crate) fn family(self) -> Family {
         match self {
             Self::Source => Family::V6,
             Self::Rule(family) | Self::Route(family) => family,
@@ -46,7 +46,7 @@ impl Setting {
     }
 
     /// Returns whether these flags need the setting.
-    pub fn is_needed(self, capture: &CaptureArgs) -> bool {
+    pub(crate) fn is_needed(self, capture: &CaptureArgs) -> bool {
         match self {
             Self::Source => true,
             Self::Rule(_) | Self::Route(_) => capture.intercepts(),
@@ -54,7 +54,7 @@ impl Setting {
     }
 
     /// Returns the `ip` command that adds the setting.
-    pub fn command(self) -> String {
+    pub(crate) fn command(self) -> String {
         let family = match self.family() {
             Family::V4 => "-4",
             Family::V6 => "-6",
@@ -75,7 +75,7 @@ impl Setting {
     /// # Errors
     ///
     /// Returns the error of the kernel.
-    pub fn add(self) -> Result<bool, String> {
+    pub(crate) fn add(self) -> Result<bool, String> {
         self.change(true, &[io::ErrorKind::AlreadyExists], &[])
     }
 
@@ -84,7 +84,7 @@ impl Setting {
     /// # Errors
     ///
     /// Returns the error of the kernel.
-    pub fn delete(self) -> Result<bool, String> {
+    pub(crate) fn delete(self) -> Result<bool, String> {
         if !self.family().exists() {
             return Ok(false);
         }

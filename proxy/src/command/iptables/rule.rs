@@ -8,7 +8,7 @@ use super::capture::PortRange;
 
 /// Table of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub(crate) enum Table {
     /// Table that marks packets and hands them to sockets.
     Mangle,
     /// Table that redirects connections.
@@ -17,7 +17,7 @@ pub enum Table {
 
 impl Table {
     /// Name of the table.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Mangle => "mangle",
             Self::Nat => "nat",
@@ -27,7 +27,7 @@ impl Table {
 
 /// Hook at which the kernel evaluates rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
+pub(crate) enum Hook {
     /// Incoming packets.
     Prerouting,
     /// Packets that this machine sends.
@@ -36,7 +36,7 @@ pub enum Hook {
 
 impl Hook {
     /// Name of the built-in chain of the hook.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Prerouting => "PREROUTING",
             Self::Output => "OUTPUT",
@@ -46,7 +46,7 @@ impl Hook {
 
 /// Condition on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Match {
+pub(crate) enum Match {
     /// TCP.
     Tcp,
     /// TCP with a destination port in this range.
@@ -75,7 +75,7 @@ pub enum Match {
 
 /// Action on a matching packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// Return to the calling chain.
     Return,
     /// Skip the remaining rules of the table.
@@ -101,7 +101,7 @@ pub enum Target {
 
 /// Rule: conditions, all of which must match, and a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// Conditions.
     pub matches: Vec<Match>,
     /// Action if all conditions match.
@@ -110,7 +110,7 @@ pub struct Rule {
 
 impl Rule {
     /// Makes a rule of these conditions and this target.
-    pub fn new(matches: impl IntoIterator<Item = Match>, target: Target) -> Self {
+    pub(crate) fn new(matches: impl IntoIterator<Item = Match>, target: Target) -> Self {
         Self {
             matches: matches.into_iter().collect(),
             target,
@@ -120,7 +120,7 @@ impl Rule {
 
 /// Rules of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableRules {
+pub(crate) struct TableRules {
     /// The table.
     pub table: Table,
     /// Rules, each with the name of its chain.

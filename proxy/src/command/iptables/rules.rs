@@ -17,7 +17,7 @@ use crate::runtime::interception::{INBOUND_SOURCE_V4, INBOUND_SOURCE_V6, TRANSPA
 
 /// IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub(crate) enum Family {
     /// IPv4.
     V4,
     /// IPv6.
@@ -26,10 +26,10 @@ pub enum Family {
 
 impl Family {
     /// Both versions, in the order in which rules are applied.
-    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+    pub(crate) const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// Name for people.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
             Self::V6 => "IPv6",
@@ -37,7 +37,7 @@ impl Family {
     }
 
     /// Returns whether the kernel supports this version.
-    pub fn exists(self) -> bool {
+    pub(crate) fn exists(self) -> bool {
         match self {
             Self::V4 => true,
             Self::V6 => Path::new("/proc/net/if_inet6").exists(),
@@ -73,7 +73,7 @@ const DIVERT: &str = "STRAIT_DIVERT";
 const DNS: u16 = 53;
 
 /// Returns the rules that capture the connections chosen by the flags.
-pub fn rules(capture: &CaptureArgs, family: Family) -> Vec<TableRules> {
+pub(crate) fn rules(capture: &CaptureArgs, family: Family) -> Vec<TableRules> {
     let mut tables = vec![redirection(capture, family)];
     if capture.intercepts() {
         tables.push(interception(capture, family));

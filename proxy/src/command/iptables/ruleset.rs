@@ -8,11 +8,11 @@ use std::fmt::Write;
 use super::rule::TableRules;
 
 /// Prefix of the names of our chains.
-pub const PREFIX: &str = "STRAIT_";
+pub(crate) const PREFIX: &str = "STRAIT_";
 
 /// Our rules, by table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ruleset(BTreeMap<String, Table>);
+pub(crate) struct Ruleset(BTreeMap<String, Table>);
 
 /// Our rules in one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,21 +54,21 @@ impl Ruleset {
     }
 
     /// Returns whether there is no rule and no chain.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let mut tables = self.0.values();
         tables.all(|table| table.jumps.is_empty() && table.chains.is_empty())
     }
 
     /// Returns whether a rule of this table jumps to our chains, and they have rules: flushing tables leaves empty
     /// chains.
-    pub fn captures(&self, table: &str) -> bool {
+    pub(crate) fn captures(&self, table: &str) -> bool {
         let has_rules = |table: &Table| table.chains.values().any(|rules| !rules.is_empty());
         let table = self.0.get(table);
         table.is_some_and(|table| !table.jumps.is_empty() && has_rules(table))
     }
 
     /// Parses our rules out of the output of `iptables-save`.
-    pub fn parse(saved: &str) -> Self {
+    pub(crate) fn parse(saved: &str) -> Self {
         let mut rules = Self::default();
         let mut table = String::new();
         for line in saved.lines() {
@@ -93,7 +93,7 @@ impl Ruleset {
     }
 
     /// Returns the input for `iptables-restore --noflush` that replaces these rules by `others`, each table at once.
-    pub fn replaced_by(&self, others: &Self) -> String {
+    pub(crate) fn replaced_by(&self, others: &Self) -> String {
         let mut text = String::new();
         let names: BTreeSet<_> = self.0.keys().chain(others.0.keys()).collect();
         let none = Table::default();
@@ -135,7 +135,7 @@ fn jumps_to_our_chain(rule: &str) -> bool {
 }
 
 /// Returns whether the output of `iptables-save` has any rule.
-pub fn has_rules(saved: &str) -> bool {
+pub(crate) fn has_rules(saved: &str) -> bool {
     saved.lines().any(|line| line.starts_with("-A "))
 }
 

@@ -30,7 +30,7 @@ pub enum BackendArg {
 
 /// Implementation of iptables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
+pub(crate) enum Backend {
     /// `iptables-nft`.
     Nft,
     /// `iptables-legacy`.
@@ -41,7 +41,7 @@ pub enum Backend {
 
 impl Backend {
     /// All backends, in the order of preference.
-    pub const ALL: [Self; 3] = [Self::Nft, Self::Legacy, Self::Unnamed];
+    pub(crate) const ALL: [Self; 3] = [Self::Nft, Self::Legacy, Self::Unnamed];
 
     fn allows(self, wanted: BackendArg) -> bool {
         match wanted {
@@ -67,7 +67,7 @@ impl Backend {
 
 /// Tools of one backend and IP version.
 #[derive(Clone, Debug)]
-pub struct Tools {
+pub(crate) struct Tools {
     /// Backend of the tools.
     pub backend: Backend,
     family: Family,
@@ -83,7 +83,7 @@ impl fmt::Display for Tools {
 
 /// Rules of a backend.
 #[derive(Debug)]
-pub struct Saved {
+pub(crate) struct Saved {
     /// Rules of Strait.
     pub ours: Ruleset,
     /// Whether the backend has any rules, ours or others.
@@ -92,7 +92,7 @@ pub struct Saved {
 
 impl Tools {
     /// Finds the tools of each installed backend.
-    pub fn find(family: Family) -> Vec<Self> {
+    pub(crate) fn find(family: Family) -> Vec<Self> {
         let found = Backend::ALL.into_iter().filter_map(|backend| {
             let command = backend.command(family);
             Some(Self {
@@ -115,7 +115,7 @@ impl Tools {
     /// # Errors
     ///
     /// Returns the error of the tool.
-    pub fn saved(&self) -> Result<Saved, String> {
+    pub(crate) fn saved(&self) -> Result<Saved, String> {
         let output = run(Command::new(&self.save).stdin(Stdio::null()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         Ok(Saved {
@@ -129,7 +129,7 @@ impl Tools {
     /// # Errors
     ///
     /// Returns the error of the tool. Each table is changed as a whole or not at all.
-    pub fn replace(&self, from: &Ruleset, to: &Ruleset) -> Result<(), String> {
+    pub(crate) fn replace(&self, from: &Ruleset, to: &Ruleset) -> Result<(), String> {
         let text = from.replaced_by(to);
         if text.is_empty() {
             return Ok(());
@@ -159,7 +159,7 @@ impl Tools {
 /// # Errors
 ///
 /// Says what is missing, and how to get it.
-pub fn choose(family: Family, wanted: BackendArg) -> Result<(Tools, Ruleset), String> {
+pub(crate) fn choose(family: Family, wanted: BackendArg) -> Result<(Tools, Ruleset), String> {
     let found = Tools::find(family).into_iter();
     let mut found = found
         .filter(|tools| tools.backend.allows(wanted))
@@ -267,7 +267,7 @@ fn line(command: &Command) -> String {
 }
 
 /// Returns the reason why this process may not change rules, if the system reports one.
-pub fn missing_right() -> Option<String> {
+pub(crate) fn missing_right() -> Option<String> {
     const NET_ADMIN: u64 = 1 << 12;
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -282,7 +282,7 @@ pub fn missing_right() -> Option<String> {
 }
 
 /// Returns the reason why nothing can be captured over IPv6, if there is one.
-pub fn missing_ipv6() -> Option<&'static str> {
+pub(crate) fn missing_ipv6() -> Option<&'static str> {
     if !Family::V6.exists() {
         return Some("the kernel has no IPv6 (/proc/net/if_inet6 is missing)");
     }

@@ -9,15 +9,15 @@ use config_loader::diagnostic::codes::tls as codes;
 use config_loader::resource::istio::ServerTlsMode;
 use config_loader::{Code, Diagnostic, Location, ObjectRef, Severity};
 
-pub use clients::of_clients;
-pub use workload::{of_another_workload, of_workload};
+pub(crate) use clients::of_clients;
+pub(crate) use workload::{of_another_workload, of_workload};
 
 use crate::compile::certificates::{Fields, Use};
 use crate::tls::store::Status;
 use crate::tls::{AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store};
 
 /// Returns the problems, once for each server that they affect.
-pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
+pub(crate) fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
     let (identities, authorities) = (store.identities(), store.authorities());
     let mut found = Vec::new();
     for one in uses {

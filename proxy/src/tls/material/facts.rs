@@ -24,7 +24,7 @@ const SHA1: [&str; 3] = [
 /// # Errors
 ///
 /// Reason that the certificate cannot be parsed.
-pub fn read(certificate: &CertificateDer<'_>) -> Result<Facts, String> {
+pub(crate) fn read(certificate: &CertificateDer<'_>) -> Result<Facts, String> {
     let (rest, parsed) = X509Certificate::from_der(certificate)
         .map_err(|_| "a certificate cannot be read".to_owned())?;
     if !rest.is_empty() {

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use rand::{Rng, RngExt};
 
 /// Number of characters of a UUID.
-pub const UUID_LENGTH: usize = 36;
+pub(super) const UUID_LENGTH: usize = 36;
 
 /// Generates a random UUID (version 4, RFC 9562) in ASCII.
 pub fn uuid(rng: &mut impl Rng) -> [u8; UUID_LENGTH] {

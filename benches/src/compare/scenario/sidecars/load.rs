@@ -38,7 +38,7 @@ pub(super) struct Measured {
 }
 
 impl Load {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::FlatOut => "flat out",
             Self::Steady => "steady",
@@ -46,7 +46,12 @@ impl Load {
     }
 
     /// Sends the load to a port for `length`.
-    pub fn put_on(self, bench: &Bench, port: u16, length: Duration) -> Result<Measured, Failure> {
+    pub(super) fn put_on(
+        self,
+        bench: &Bench,
+        port: u16,
+        length: Duration,
+    ) -> Result<Measured, Failure> {
         match self {
             Self::FlatOut => flat_out(bench, port, length),
             Self::Steady => steady(bench, port, length),

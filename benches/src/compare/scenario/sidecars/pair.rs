@@ -23,7 +23,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Starts both proxies, and waits until a request succeeds.
-    pub fn start(
+    pub(super) fn start(
         bench: &Bench,
         (proxy, tls): (Proxy, bool),
         identities: &Identities,
@@ -64,12 +64,12 @@ impl Pair {
     }
 
     /// Returns the port that the client connects to.
-    pub fn port(&self) -> u16 {
+    pub(super) fn port(&self) -> u16 {
         self.plan.outbound
     }
 
     /// Returns both processes.
-    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+    pub(super) fn processes(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter()
     }
 

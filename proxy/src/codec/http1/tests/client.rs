@@ -20,7 +20,7 @@ const CALLS_MAX: u32 = 200_000;
 
 /// Step of a client.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Wait.
     Pause(Duration),
     /// Let the proxy run.
@@ -36,7 +36,7 @@ pub enum Step {
 
 /// Both directions of a connection, as the client's kernel sees them.
 #[derive(Debug)]
-pub struct Wire {
+pub(crate) struct Wire {
     rng: SmallRng,
     /// Whether every call does as much as it can.
     pub smooth: bool,
@@ -62,7 +62,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    pub fn new(seed: u64, smooth: bool) -> Rc<RefCell<Self>> {
+    pub(crate) fn new(seed: u64, smooth: bool) -> Rc<RefCell<Self>> {
         Rc::new(RefCell::new(Self {
             rng: SmallRng::seed_from_u64(seed),
             smooth,
@@ -124,7 +124,7 @@ impl Wire {
 }
 
 /// Runs the steps in order.
-pub async fn run(wire: Rc<RefCell<Wire>>, steps: Vec<Step>) {
+pub(crate) async fn run(wire: Rc<RefCell<Wire>>, steps: Vec<Step>) {
     for step in steps {
         match step {
             Step::Pause(pause) => tokio::time::sleep(pause).await,
@@ -136,7 +136,7 @@ pub async fn run(wire: Rc<RefCell<Wire>>, steps: Vec<Step>) {
 
 /// Proxy's end of the connection.
 #[derive(Debug)]
-pub struct Stream(pub Rc<RefCell<Wire>>);
+pub(crate) struct Stream(pub Rc<RefCell<Wire>>);
 
 impl InMemory for Stream {
     fn reset_on_close(&self) {

@@ -20,7 +20,7 @@ use crate::upstream::http1::Interim as _;
 
 /// Scripted answer to a request.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Steps before the response.
     pub before: Vec<Part>,
     /// Amount of the request body that is read before the response.
@@ -45,14 +45,14 @@ pub struct Answer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
+pub(crate) enum Reads {
     All,
     AtLeast(usize),
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeps {
+pub(crate) enum Keeps {
     /// Drops it before the response.
     Nothing,
     /// Keeps all of it, unread.
@@ -63,7 +63,7 @@ pub enum Keeps {
 
 /// A part of a body.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub(crate) enum Part {
     Pause(Duration),
     Yield,
     Data(Bytes),
@@ -73,7 +73,7 @@ pub enum Part {
 
 /// End of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     Unread,
     Whole,
     Broken,
@@ -81,7 +81,7 @@ pub enum Ending {
 
 /// A request as the handler sees it.
 #[derive(Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub index: usize,
     pub body: Vec<u8>,
     pub trailers: Option<HeaderMap>,
@@ -90,7 +90,7 @@ pub struct Seen {
 
 /// Answers to all requests, and the requests received.
 #[derive(Debug)]
-pub struct Script {
+pub(crate) struct Script {
     pub answers: Vec<Answer>,
     pub seen: RefCell<Vec<Seen>>,
 }
@@ -119,7 +119,7 @@ impl Script {
 const INDEX: HeaderName = HeaderName::from_static("x-index");
 
 /// Answers a request.
-pub async fn answer(
+pub(crate) async fn answer(
     script: Rc<Script>,
     connection: Rc<Connection>,
     request: Request<DownstreamBody>,
@@ -200,7 +200,7 @@ async fn echo(mut connection: Pin<Box<dyn Duplex>>) {
 }
 
 /// The body of a response.
-pub struct Reply {
+pub(crate) struct Reply {
     script: Rc<Script>,
     place: usize,
     parts: VecDeque<Part>,

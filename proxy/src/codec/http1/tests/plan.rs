@@ -14,7 +14,7 @@ use super::handler::{Answer, Keeps, Part, Reads};
 
 /// A request as the client intends it.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub(crate) struct Request {
     pub bytes: Vec<u8>,
     /// Bytes before the body.
     head_bytes: usize,
@@ -33,7 +33,7 @@ pub struct Request {
 
 /// Validity of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     #[default]
     Sound,
     /// Malformed body.
@@ -44,7 +44,7 @@ pub enum Kind {
 
 /// Plan of one run.
 #[derive(Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Whether the client sends everything, reads everything and stays to the end.
     pub is_calm: bool,
     /// Whether socket calls do as much as they can.
@@ -57,10 +57,10 @@ pub struct Plan {
     pub park_after: Duration,
 }
 
-pub const SUM: HeaderName = HeaderName::from_static("x-sum");
+pub(crate) const SUM: HeaderName = HeaderName::from_static("x-sum");
 
 impl Plan {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let rng = &mut SmallRng::seed_from_u64(seed);
         let is_calm = one_in(rng, 2);
         let count = rng.random_range(1..=6);
@@ -94,7 +94,7 @@ impl Plan {
     }
 }
 
-pub fn one_in(rng: &mut SmallRng, count: u32) -> bool {
+pub(crate) fn one_in(rng: &mut SmallRng, count: u32) -> bool {
     rng.random_range(0..count) == 0
 }
 

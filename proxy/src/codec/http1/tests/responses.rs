@@ -6,7 +6,7 @@ use super::plan::Request;
 
 /// A final response.
 #[derive(Debug, Default)]
-pub struct Response {
+pub(crate) struct Response {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Response {
 
 impl Response {
     /// Whether the connection carries no further request.
-    pub fn closes(&self, request: &Request) -> bool {
+    pub(crate) fn closes(&self, request: &Request) -> bool {
         let says = |option: &str| {
             let mut lines = self.headers.get_all("connection").iter();
             lines.any(|line| line.as_bytes().eq_ignore_ascii_case(option.as_bytes()))
@@ -37,7 +37,7 @@ impl Response {
 }
 
 /// Parses all responses; panics on malformed ones. Only the last one may be incomplete.
-pub fn read(mut bytes: &[u8], requests: &[Request], is_shut: bool) -> Vec<Response> {
+pub(crate) fn read(mut bytes: &[u8], requests: &[Request], is_shut: bool) -> Vec<Response> {
     let mut responses = Vec::new();
     let mut interims = Vec::new();
     while !bytes.is_empty() {

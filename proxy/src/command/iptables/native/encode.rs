@@ -12,7 +12,7 @@ use super::super::rule::{Match, Rule, Target};
 use super::super::rules::Family;
 
 /// Message type that adds a rule.
-pub const NEW_RULE: u16 = 6;
+pub(crate) const NEW_RULE: u16 = 6;
 const RULE_TABLE: u16 = 1;
 const RULE_CHAIN: u16 = 2;
 const RULE_EXPRESSIONS: u16 = 4;
@@ -64,7 +64,7 @@ enum Is {
 
 /// Expression of nf_tables.
 #[derive(Clone, Debug)]
-pub struct Expression {
+pub(crate) struct Expression {
     name: &'static str,
     data: Vec<Attribute>,
 }
@@ -78,7 +78,12 @@ enum Attribute {
 }
 
 /// Writes the attributes of a message that adds a rule.
-pub fn write_rule(message: &mut Message, table: &str, chain: &str, expressions: &[Expression]) {
+pub(crate) fn write_rule(
+    message: &mut Message,
+    table: &str,
+    chain: &str,
+    expressions: &[Expression],
+) {
     message.text(RULE_TABLE, table);
     message.text(RULE_CHAIN, chain);
     message.nested(RULE_EXPRESSIONS, |list| {
@@ -201,7 +206,7 @@ fn tcp() -> Vec<Expression> {
 }
 
 /// Encodes one of our rules as the expressions of one or more rules of nf_tables.
-pub fn rule_messages(rule: &Rule, family: Family) -> Vec<Vec<Expression>> {
+pub(crate) fn rule_messages(rule: &Rule, family: Family) -> Vec<Vec<Expression>> {
     let matches = rule.matches.iter();
     let matches: Vec<_> = matches.flat_map(expressions).collect();
     let targets = target(&rule.target, family).into_iter();

@@ -12,7 +12,7 @@ const FAILS: &str =
     "connections that need it fail until this is fixed; they never go in plain text";
 
 /// Returns the problems, once for each `tls` section that they affect.
-pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
+pub(crate) fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
     let (identities, authorities) = (store.identities(), store.authorities());
     let mut found = Vec::new();
     for one in uses {

@@ -11,7 +11,11 @@ const REFUSED: &str = "connections that need it are refused until then";
 
 /// Returns the problems of the workload's identity that no finding in `known` reports. Files that are not configured
 /// may be missing.
-pub fn of_workload(identity: &Identity, store: &Store, known: &[Diagnostic]) -> Vec<Diagnostic> {
+pub(crate) fn of_workload(
+    identity: &Identity,
+    store: &Store,
+    known: &[Diagnostic],
+) -> Vec<Diagnostic> {
     let (own, root) = mesh(identity);
     let mut found = Vec::new();
     let mut diagnose = |problems: &[Problem], consequence: &str| {
@@ -39,7 +43,7 @@ pub fn of_workload(identity: &Identity, store: &Store, known: &[Diagnostic]) -> 
 
 /// Returns the reason why the proxy cannot have its configured identity: the only certificate is that of another
 /// workload.
-pub fn of_another_workload(identity: &Identity, store: &Store) -> Option<Problem> {
+pub(crate) fn of_another_workload(identity: &Identity, store: &Store) -> Option<Problem> {
     if !identity.is_told_mesh_certificates() {
         return None;
     }

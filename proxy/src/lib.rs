@@ -1,4 +1,5 @@
-//! The data plane of Strait: listeners, routing, balancing and the request path.
+//! The data plane of Strait: listeners and the request path. Routing and balancing are the crate `traffic`, messages on
+//! the wire the crate `wire`.
 //!
 //! Modules are declared in the order in which a request walks through them; see `ARCHITECTURE.md` for the map and
 //! for the rule on which module may use which.

@@ -2,8 +2,7 @@
 //!
 //! A filter never sends anything: it edits headers in place or returns a value (a new path, a `Location`, a reply, a
 //! timeout) that `exchange` applies, in the order that [`RouteFilters`] documents. Addresses and times for header
-//! values come from a [`TemplateContext`]. Imports nothing of this crate but the response flags of `telemetry`; holds
-//! no lock, clock or global.
+//! values come from a [`TemplateContext`]. Holds no lock, clock or global.
 
 pub mod chain;
 pub mod cors;

@@ -2,8 +2,8 @@
 //!
 //! [`HostIndex`] selects a virtual host, [`Table`] a rule. Rules are ordered: the first one whose conditions all hold
 //! wins, whatever index finds it. [`scan::find`] does the same by checking rule after rule; it is the oracle of the
-//! property tests. [`explain`] uses the same matchers to report why a rule did not match. Imports nothing of this crate
-//! but [`Provenance`]; holds no lock, clock or global.
+//! property tests. [`explain`] uses the same matchers to report why a rule did not match. Holds no lock,
+//! clock or global.
 
 use std::sync::Arc;
 

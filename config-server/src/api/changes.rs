@@ -66,6 +66,7 @@ impl Options {
         }
     }
 
+    /// Records in `managedFields` which fields the write changes, unless it does so itself.
     fn note(&self, new: &mut Value, old: &Value, target: &Target) {
         if self.is_noted {
             managers::note_update(new, old, &self.writer(target));

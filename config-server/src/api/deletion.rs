@@ -327,6 +327,7 @@ pub(super) fn mark_deleted(object: &mut Value) {
     }
 }
 
+/// Returns the response to a deletion after which the object is gone.
 pub(super) fn deleted(resource: &Resource, name: &str, uid: &str) -> Value {
     let mut details = json!({"name": name, "kind": resource.api.plural, "uid": uid});
     if !resource.group.is_empty() {

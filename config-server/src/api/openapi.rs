@@ -58,6 +58,7 @@ fn place(resource: &Resource, version: &str) -> String {
     }
 }
 
+/// Returns the path of the API version of a review.
 fn review_place(review: Review) -> String {
     format!("/apis/{}", review.api_version())
 }

@@ -9,7 +9,7 @@ const MERGED: &[(&str, &str)] = &[
     ("/status/conditions", "type"),
 ];
 
-/// Lists of scalar values that are merged.
+/// Lists of scalar values that are merged, by path.
 const VALUES: &[&str] = &["/metadata/finalizers"];
 
 /// Merges `patch` into `object`.

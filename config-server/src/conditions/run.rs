@@ -125,6 +125,7 @@ async fn changed(reports: &mut Option<Reports>) {
     }
 }
 
+/// Returns the time to handle a burst of changes: [`QUIET`] after the last one, at most [`DELAY_MAX`] after the first.
 fn quiet_at((first, last): (Instant, Instant)) -> Instant {
     (last + QUIET).min(first + DELAY_MAX)
 }

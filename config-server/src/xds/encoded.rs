@@ -46,6 +46,7 @@ struct Entry {
 }
 
 impl Entry {
+    /// Memory of the entry, in bytes.
     fn size(&self) -> usize {
         let sent = self.sent.as_ref();
         let sent = sent.map_or(0, |sent| sent.resource.value.len() + sent.name.len());

@@ -134,7 +134,7 @@ impl Socket {
         self.counts.slot.count_outbound();
     }
 
-    /// Reads ahead; 0 bytes mean that the peer closed its direction.
+    /// Reads bytes and keeps them for the codec; 0 bytes mean that the peer closed its direction.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         // On the stack only during a poll, so that waiting costs no memory.
         let mut space = [0; AHEAD];

@@ -406,7 +406,7 @@ impl<'a> Clusters<'a> {
         Missing::Subset(policy.and_then(|policy| policy.balance.hash_key().cloned()))
     }
 
-    /// Builds the cluster of a name, and records its reads.
+    /// Builds the cluster of a name, and records the resources that this reads.
     fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
         let (cluster, reads) = self.tape.part(|| self.make_named(name));
         if let Some(cluster) = &cluster {

@@ -14,7 +14,7 @@ use traffic::route::{RuleIdx, Table};
 pub struct VirtualHost {
     /// The host, exact or with a wildcard.
     pub name: Arc<str>,
-    /// Finds the first route that matches a request.
+    /// Conditions of the rules, indexed to find the first rule that matches a request.
     pub table: Table,
     /// Actions of each rule, by rule number.
     pub routes: Box<[Route]>,

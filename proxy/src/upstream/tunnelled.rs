@@ -58,6 +58,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Tunnelled<S> {
         &self.stream
     }
 
+    /// Writes the pending output to the stream below.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.output.is_empty() {
             let written = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.output))?;

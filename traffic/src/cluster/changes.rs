@@ -49,7 +49,8 @@ impl Cluster {
         self.refresh(now);
     }
 
-    /// Rebuilds the tables in any case: events since the compile may have made them stale. Without outlier detection,
+    /// Takes over the live state for a newly compiled cluster: rebuilds the tables in any case, since events after the
+    /// compile may have made them stale. Without outlier detection,
     /// unejects all endpoints, since no sweep would do it; without health checks, clears their results.
     pub fn adopt(&self, now: Moment) {
         if self.check.is_none() {

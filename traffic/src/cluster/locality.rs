@@ -149,7 +149,7 @@ pub enum Spread {
 pub struct Group {
     /// Relative share of the priority's traffic.
     pub weight: u32,
-    /// Endpoints, by number.
+    /// Endpoints of the group, by their index in the cluster.
     pub members: Vec<u32>,
 }
 

@@ -46,7 +46,7 @@ impl AvailabilityChanges {
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// Number of changes; each counted change is visible to the caller.
+    /// Number of changes so far. The calling thread sees the effect of each counted change.
     #[inline]
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
@@ -58,7 +58,7 @@ impl AvailabilityChanges {
 #[derive(Debug, Default)]
 pub struct Ejections {
     deciding: Mutex<()>,
-    /// Whether the cluster's tables are out of date.
+    /// Whether the tables that the cluster's picks use are out of date.
     pub stale: AtomicBool,
     /// Whether an ejection overflow was reported since the last sweep.
     pub overflow_reported: AtomicBool,

@@ -251,7 +251,8 @@ impl Connections {
         wake(wakers);
     }
 
-    /// Decides about a connection to this endpoint after its request. `own` are the tickets of requests that wait for a
+    /// Decides whether a connection to this endpoint whose request has ended is kept, given to a waiting request, or
+    /// closed. `own` are the tickets of requests that wait for a
     /// connection of its pool, oldest first; finished tickets are removed from it. A caller that is told to close the
     /// connection must mark its permit
     /// ([`ConnectionPermit::mark_closing`](super::connection_permits::ConnectionPermit::mark_closing)) and do so.

@@ -50,7 +50,7 @@ impl Streak {
 /// The health of one endpoint.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// Bits of [`why`]; 0 if the endpoint is usable.
+    /// Reasons not to pick the endpoint, as bits of [`why`]; 0 if it is usable.
     out: AtomicU32,
     /// Consecutive 5xx responses.
     pub server_errors: Streak,

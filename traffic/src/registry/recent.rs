@@ -37,7 +37,7 @@ impl Recent {
         }
     }
 
-    /// The interval.
+    /// Interval in which attempts are counted.
     pub fn interval(&self) -> Duration {
         self.interval
     }

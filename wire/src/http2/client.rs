@@ -243,7 +243,8 @@ impl Client {
         }
     }
 
-    /// Rejects an interim response that ends the stream, or that switches protocols (RFC 9113, sections 8.1 and 8.6).
+    /// Returns the event of an interim response. Rejects one that ends the stream or switches protocols (RFC 9113,
+    /// sections 8.1 and 8.6), and those beyond [`INTERIMS_MAX`].
     fn on_interim(&mut self, place: usize, block: Block, head: Response) -> Result<Event, Flaw> {
         let stream = &mut self.streams[place];
         stream.interims += 1;

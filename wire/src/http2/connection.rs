@@ -444,7 +444,7 @@ impl<R> Connection<R> {
         ))
     }
 
-    /// Decodes a header block. Required for each one, even if it is ignored.
+    /// Decodes a header block. Required for each one, even if it is ignored: blocks change the compression table.
     pub(super) fn decode(&mut self, block: &[u8], builder: &mut Builder) -> Result<(), Reason> {
         let decoded = self.decoder.decode(block, builder);
         decoded.map_err(|_| Reason::COMPRESSION_ERROR)

@@ -26,7 +26,7 @@ pub enum Kind {
     Settings,
     /// Push of a server, which we disable.
     PushPromise,
-    /// Request for an answer.
+    /// Keep-alive or time measurement, which the receiver acknowledges.
     Ping,
     /// End of the connection, announced by the sender.
     GoAway,

@@ -76,7 +76,7 @@ pub(super) struct Server {
     restore_at: Instant,
     /// Kinds that the server does not serve.
     unserved: Unserved,
-    /// Start of the current outage: the server is unreachable, or some watches do not respond again yet.
+    /// Start of the current outage; `None` while the server is reachable and all watches respond.
     lost: Option<Instant>,
     /// Groups that are served at other versions only.
     unread: Vec<UnreadGroup>,
@@ -475,7 +475,8 @@ impl Server {
         self.report(Report::Settled(key)).await;
     }
 
-    /// Removes all EndpointSlices. Returns their number; `None` if there were none.
+    /// Removes all EndpointSlices, and the deleted pods that only they kept. Returns the number of slices; `None` for
+    /// none.
     async fn let_go(&mut self) -> Option<usize> {
         let mut gone = Vec::new();
         for key in self.known.keys() {

@@ -38,6 +38,7 @@ impl Leadership {
         self.leads.subscribe()
     }
 
+    /// Sets the time until which this replica is the leader; `None` if it is not.
     fn set(&self, until: Option<Instant>) {
         let mut known = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() != until.is_none() {

@@ -106,7 +106,7 @@ impl Inbox {
         is_full || self.is_last()
     }
 
-    /// Returns the position in the requests: between them while a complete request is being answered.
+    /// Returns the part of a request that is read now; `Between` while a complete request is being answered.
     pub(super) fn place(&self, answering: bool) -> StreamPosition {
         match self.lane {
             Some(_) => StreamPosition::Body,

@@ -188,6 +188,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         end
     }
 
+    /// Reads, polls the ready streams, and writes, as far as possible.
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         if let Poll::Ready(end) = self.poll_read(cx) {
             return Poll::Ready(end);

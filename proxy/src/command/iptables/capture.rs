@@ -212,7 +212,7 @@ fn selection<T: Clone + Send + Sync + 'static>(
     }
 }
 
-/// Parser of a list.
+/// Parser of a list; rejects `*`.
 fn listed<T: Clone + Send + Sync + 'static>(
     item: fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Selection<T>, String> + Clone {

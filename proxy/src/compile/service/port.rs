@@ -20,7 +20,7 @@ pub(in crate::compile) struct Port {
     pub name: String,
     /// Protocol in which requests are sent to the endpoints.
     pub protocol: Protocol,
-    /// Port of endpoints that do not map the name.
+    /// Port of endpoints that give no port of their own for the name.
     pub target: u16,
     /// Whether its requests have paths, to which a gateway's prefix can be added.
     pub carries_paths: bool,

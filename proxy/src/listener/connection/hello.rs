@@ -28,7 +28,7 @@ pub(super) fn means_mesh(hello: &ClientHello) -> bool {
 ///
 /// # Errors
 ///
-/// Counter of the reason that there is none; `None` if the peer closed without a byte.
+/// Counter of the reason that no client hello arrived; `None` if the peer closed without a byte.
 pub(super) async fn hello<A: Handler>(
     connection: &mut AcceptedConnection<A>,
     due: Tick,

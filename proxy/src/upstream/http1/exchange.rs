@@ -31,7 +31,7 @@ pub(super) const INTERIM_MAX: u32 = 32;
 ///
 /// A named future, since `async` functions copy their futures where they are awaited.
 pub struct Exchange<'a, B> {
-    /// Taken when the response begins.
+    /// Connection of the request; `None` once it belongs to the body of the response.
     connection: Option<Box<Connection>>,
     message: &'a mut Option<Message<B>>,
     step: Step,

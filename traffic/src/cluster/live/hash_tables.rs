@@ -94,6 +94,7 @@ fn is_large(parts: &Parts, priority: usize) -> bool {
     algorithm.entries(&weights.collect::<Vec<f64>>()) > LAZY_ENTRIES_MAX
 }
 
+/// Returns the hash algorithm of a cluster and the groups of a priority; `None` if it does not balance by hash.
 fn algorithm(parts: &Parts, priority: usize) -> Option<(HashAlgorithm, &[Group])> {
     let groups = parts.plan.get(priority)?;
     match &parts.balance.policy {

@@ -70,7 +70,7 @@ pub enum Encoding {
     UntilClose,
 }
 
-/// A response whose head has been written.
+/// Framing of a response whose head has been written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResponseFraming {
     /// Framing of the body.
@@ -188,6 +188,7 @@ struct Fields {
 }
 
 impl Fields {
+    /// Writes a field. `Content-Length` only if it is true; `Transfer-Encoding` and `Trailer` are written elsewhere.
     fn write(
         &mut self,
         out: &mut Vec<u8>,

@@ -5,7 +5,7 @@ use super::super::stream::Stream;
 /// Entries of a new index; a power of two.
 const ENTRIES_MIN: usize = 16;
 
-/// Places of streams.
+/// Places of streams: their positions in the list of streams, which later streams use again.
 ///
 /// The index is a hint that each lookup checks: stream numbers grow, so concurrent streams mostly have different
 /// entries. A stream whose entry was overwritten by a newer one is found by a linear search.

@@ -305,6 +305,7 @@ fn literal(
     string(value, once, output);
 }
 
+/// Writes a string literal; `coded` allows the Huffman code where that is shorter.
 fn string(text: &[u8], coded: bool, output: &mut Vec<u8>) {
     if coded {
         let len = huffman::encoded_len(text);

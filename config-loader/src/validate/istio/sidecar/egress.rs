@@ -222,6 +222,7 @@ fn covering((namespace, name): &Key) -> impl Iterator<Item = Key> {
     })
 }
 
+/// Parses an entry of `egress.hosts`, `namespace/host`.
 fn host(text: &str, span: Span, check: &mut Check<'_>) -> Option<EgressHost> {
     let parts = text
         .split_once('/')

@@ -279,7 +279,7 @@ fn in_network(network: IpNet, is_destination: bool, is: Is) -> Vec<Expression> {
     all
 }
 
-/// Returns the expressions that end each rule.
+/// Returns the expressions that carry out a target; some targets need two rules.
 fn target(target: &Target, family: Family) -> Vec<Vec<Expression>> {
     let one = match target {
         Target::Return => vec![verdict(RETURN, None)],

@@ -25,7 +25,7 @@ use traffic::cluster::Locality;
 /// Destinations that describe one service, the oldest first.
 pub(in crate::compile) type Objects = Box<[Arc<Object<Destination>>]>;
 
-/// Host of a service in its own cluster, with the gateways there.
+/// Host of a service within its remote cluster, and the gateways of that cluster.
 pub(in crate::compile) type ByGateways = (Arc<str>, Vec<Gateway>);
 
 /// Ports of Destinations that the service has under another name.

@@ -1,5 +1,6 @@
 //! Checks of `metadata`: names, labels and age.
 
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -147,48 +148,7 @@ fn created(field: &Field<String>, check: &mut Check<'_>) -> Option<i64> {
 
 /// Returns the seconds since 1970 of a time such as `2024-01-31T12:00:00Z`.
 fn rfc3339_seconds(text: &str) -> Option<i64> {
-    let (date, time) = text.split_once(['T', 't', ' '])?;
-    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let (clock, offset) = match time.strip_suffix(['Z', 'z']) {
-        Some(clock) => (clock, 0),
-        None => {
-            let at = time.rfind(['+', '-'])?;
-            let (hours, minutes) = time[at + 1..].split_once(':')?;
-            let seconds = hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60;
-            (
-                &time[..at],
-                if time[at..].starts_with('-') {
-                    -seconds
-                } else {
-                    seconds
-                },
-            )
-        }
-    };
-    let mut clock = clock.splitn(3, ':');
-    let hour: i64 = clock.next()?.parse().ok()?;
-    let minute: i64 = clock.next()?.parse().ok()?;
-    let second: i64 = clock.next()?.split('.').next()?.parse().ok()?;
-    let valid = (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0..=60).contains(&second)
-        && (0..=9999).contains(&year);
-    valid.then(|| {
-        days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
-    })
-}
-
-/// Returns the days since 1970 in the Gregorian calendar. The year starts in March, so that the leap day is its last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+    Some(text.parse::<Timestamp>().ok()?.as_second())
 }
 
 #[cfg(test)]
@@ -204,6 +164,7 @@ mod tests {
             ("2024-01-31 12:00:00Z", Some(1_706_702_400)),
             ("2024-01-31", None),
             ("2024-13-01T00:00:00Z", None),
+            ("2024-02-30T00:00:00Z", None),
             ("yesterday", None),
             ("", None),
         ] {

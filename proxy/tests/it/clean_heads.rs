@@ -221,6 +221,10 @@ async fn cookie_crumbs_of_http2_are_one_cookie() {
     ]);
     let crumbs = [("cookie", "a=1"), ("cookie", "b=2")];
     assert_eq!(by_http2(&proxy, "http://a.test/", &crumbs).await, 201);
+    let present = ruled(&["headers: {cookie: {}}"]);
+    for crumbs in [&[("cookie", "")][..], &[("cookie", ""), ("cookie", "")]] {
+        assert_eq!(by_http2(&present, "http://a.test/", crumbs).await, NOTHING);
+    }
     // lines of HTTP/1 are matched one by one
     assert_eq!(
         status(&proxy, "Host: a.test\r\ncookie: a=1\r\ncookie: b=2"),

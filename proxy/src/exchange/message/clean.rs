@@ -104,6 +104,12 @@ pub fn clean<'a, B>(
     if headers.keys_len() != headers.len() {
         join_lines(headers, version);
     }
+    // as in Envoy, an empty cookie of HTTP/2 is none
+    if version == Version::HTTP_2
+        && fields::first(headers, &COOKIE).is_some_and(HeaderValue::is_empty)
+    {
+        fields::remove(headers, &COOKIE);
+    }
     let (trust, added) = forward(headers, connection, origin, settings, rng);
     Cleaned {
         trust,

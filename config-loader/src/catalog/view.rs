@@ -4,6 +4,8 @@
 //! tape: an object, a whole kind, or a lookup in an index, even if nothing was found. [`Changes`] has the keys that
 //! differ between two resource sets, for every kind. A part is reused if none of the keys of its [`Reads`] has changed.
 
+mod readers;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -13,6 +15,7 @@ use super::{HostIndex, differences};
 use crate::kind::{Kind, Name, ObjectRef, kinds};
 use crate::resource::{Line, Object, Objects, ResourceSet, Spec};
 use crate::resource::{core, flomesh, gloo, istio, karmada};
+pub use readers::Readers;
 
 /// Key of a read of resources, or of a lookup in an index.
 #[derive(Clone, Copy, Debug, Hash)]
@@ -61,6 +64,12 @@ impl Reads {
     pub fn answers(&self) -> u64 {
         self.answers
     }
+
+    /// Returns the hashes of keys that others have not read.
+    fn keys_beyond<'a>(&'a self, others: &'a Self) -> impl Iterator<Item = u64> {
+        let keys = self.keys.iter().copied();
+        keys.filter(|key| others.keys.binary_search(key).is_err())
+    }
 }
 
 /// Recorder of the reads of the current part.
@@ -104,7 +113,9 @@ impl Tape {
 
     /// Records a read with the hash of its result.
     pub fn read(&self, read: Read<'_>, answer: u64) {
-        self.push(read.key(), answer);
+        let (key, mut frame) = (read.key(), self.0.borrow_mut());
+        frame.keys.push(key);
+        frame.answers = frame.answers.wrapping_add(hash((key, answer)));
     }
 
     /// Records a lookup of a host in an index with wildcards.
@@ -114,13 +125,8 @@ impl Tape {
         if !frame.hosts.last().is_some_and(is_last) {
             frame.hosts.push((index, host.into()));
         }
-        frame.answers = frame.answers.wrapping_add(hash((index, host, answer)));
-    }
-
-    fn push(&self, key: u64, answer: u64) {
-        let mut frame = self.0.borrow_mut();
-        frame.keys.push(key);
-        frame.answers = frame.answers.wrapping_add(hash((key, answer)));
+        drop(frame);
+        self.read(Read::Index(index, host, ""), answer);
     }
 }
 
@@ -357,11 +363,18 @@ impl Changes {
         }
         let mut keys = reads.keys.iter();
         let by_key = keys.find_map(|key| self.keys.get(key));
-        let by_host = || {
-            let mut hosts = reads.hosts.iter();
-            hosts.find_map(|(index, host)| self.hosts.get(index)?.find(host)?.as_ref())
-        };
-        by_key.or_else(by_host)
+        by_key.or_else(|| self.why_of_hosts(reads))
+    }
+
+    fn why_of_hosts(&self, reads: &Reads) -> Option<&Arc<str>> {
+        let mut hosts = reads.hosts.iter();
+        hosts.find_map(|(index, host)| self.hosts.get(index)?.find(host)?.as_ref())
+    }
+
+    /// Whether the lookup result of a wildcard has changed.
+    fn has_wildcards(&self) -> bool {
+        let mut hosts = self.hosts.values().flat_map(HostIndex::iter);
+        hosts.any(|(host, _)| host.starts_with('*'))
     }
 }
 

@@ -12,11 +12,11 @@ mod stats;
 mod workload_labels;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::catalog::{Changes, Tape, View};
+use config_loader::catalog::{Changes, Readers, Tape, View};
 
 use crate::compile::Inputs;
 use crate::compile::policies::ClusterPolicy;
@@ -36,7 +36,6 @@ use crate::compile::service::workload::Workload;
 use crate::compile::services::Services;
 use crate::compile::services::Vips;
 use crate::compile::update::changes::TouchedRoutes;
-use crate::compile::update::cluster_reads::ClusterReads;
 use crate::identity::Identity;
 use crate::snapshot::{Destination, Direction, Missing, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
@@ -124,7 +123,7 @@ pub(in crate::compile) struct Built {
     /// DNS names of endpoints, with their renewal.
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
     /// Recorded reads of the clusters.
-    pub reads: ClusterReads,
+    pub reads: Readers<ClusterId>,
 }
 
 /// Clusters by number. A cluster that was requested and has no service, port or subset is `Some(None)`.
@@ -158,12 +157,13 @@ pub(in crate::compile) struct Clusters<'a> {
     certificates: &'a Store,
     stats: &'a StatsRegistry,
     previous: &'a Snapshot,
-    changes: &'a Changes,
     routes: &'a TouchedRoutes,
     view: View<'a>,
     tape: &'a Tape,
     /// Reads of the clusters of the previous snapshot, replaced as clusters are built.
-    reads: ClusterReads,
+    reads: Readers<ClusterId>,
+    /// Clusters that the change rebuilds, each with the resource that caused it.
+    touched: HashMap<ClusterId, Arc<str>>,
     /// Resource whose change rebuilds the current cluster.
     cause: Option<Arc<str>>,
     source: Arc<WorkloadLabels>,
@@ -187,7 +187,7 @@ impl<'a> Clusters<'a> {
     pub(in crate::compile) fn new(
         inputs: &'a Inputs<'a>,
         (services, policies): (&'a Services, &'a Policies<'a>),
-        (previous, reads): (&'a Snapshot, ClusterReads),
+        (previous, reads): (&'a Snapshot, Readers<ClusterId>),
         (changes, routes): (&'a Changes, &'a TouchedRoutes),
         tape: &'a Tape,
     ) -> Self {
@@ -201,10 +201,10 @@ impl<'a> Clusters<'a> {
             certificates: inputs.certificates,
             stats: inputs.stats,
             previous,
-            changes,
             routes,
             view: View::new(inputs.resources, tape),
             tape,
+            touched: reads.touched(changes),
             reads,
             cause: None,
             source: Arc::new(source),
@@ -344,6 +344,7 @@ impl<'a> Clusters<'a> {
             if cluster.is_none() {
                 let missing = self.missing(name);
                 self.missing.insert(state.id, missing);
+                self.reads.remove(&state.id);
             }
             self.built.insert(state.id, cluster);
         }
@@ -368,9 +369,8 @@ impl<'a> Clusters<'a> {
         self.cause = None;
         // clusters of removed listeners are not kept up to date
         let before = self.previous.current_cluster(id)?;
-        let reads = self.reads.get(id)?;
-        self.cause = self.changes.why(reads).cloned();
-        if self.cause.is_some() {
+        self.cause = self.touched.get(&id).cloned();
+        if self.cause.is_some() || !self.reads.has(&id) {
             return None;
         }
         let pools = before.federation.iter().flat_map(|one| one.pools());
@@ -486,7 +486,11 @@ impl<'a> Clusters<'a> {
     }
 
     /// Returns all clusters by number, with their missing parts, DNS names and reads.
-    pub(in crate::compile) fn finish(self) -> Built {
+    pub(in crate::compile) fn finish(mut self) -> Built {
+        let before = self.previous.clusters.iter().flatten();
+        for gone in before.filter(|cluster| !self.built.has(cluster.id())) {
+            self.reads.remove(&gone.id());
+        }
         Built {
             clusters: self.built.finish(self.registry.cluster_count()),
             missing: self.missing,

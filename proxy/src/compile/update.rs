@@ -2,8 +2,6 @@
 
 pub(in crate::compile) mod changes;
 
-pub(in crate::compile) mod cluster_reads;
-
 pub(in crate::compile) mod service_cache;
 
 pub(in crate::compile) mod visible_routes;

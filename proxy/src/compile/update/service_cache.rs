@@ -7,17 +7,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::{Changes, Tape};
+use config_loader::catalog::{Changes, Readers, Tape};
 
 use crate::compile::Inputs;
 #[cfg(test)]
 use crate::compile::service::Service;
 use crate::compile::services::Services;
+use crate::compile::services::reads::{ADDRESSES, CERTIFICATES};
 use crate::compile::services::unit::Renewal;
 use crate::compile::update::changes::TouchedRoutes;
-use crate::compile::update::cluster_reads::{ADDRESSES, CERTIFICATES, ClusterReads};
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
+use traffic::registry::ClusterId;
 
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct CachedServices {
     certificates: u64,
     services: Services,
     routes: VisibleRoutes,
-    clusters: ClusterReads,
+    clusters: Readers<ClusterId>,
 }
 
 /// Start of a compile: results of the last one, and the differences from it.
@@ -37,7 +38,7 @@ pub(in crate::compile) struct Start {
     pub services: Services,
     pub routes: VisibleRoutes,
     /// Reads of clusters.
-    pub clusters: ClusterReads,
+    pub clusters: Readers<ClusterId>,
     /// Differences from the compile before.
     pub changes: Changes,
     pub touched: TouchedRoutes,
@@ -53,7 +54,7 @@ impl ServiceCache {
             return Start {
                 services: Services::collect(resources, identity),
                 routes: VisibleRoutes::collect(resources, identity),
-                clusters: ClusterReads::default(),
+                clusters: Readers::default(),
                 changes: Changes::everything("identity of the proxy"),
                 touched: TouchedRoutes::default(),
             };
@@ -94,7 +95,7 @@ impl ServiceCache {
         &mut self,
         inputs: &Inputs<'_>,
         certificates: u64,
-        (services, routes, clusters): (Services, VisibleRoutes, ClusterReads),
+        (services, routes, clusters): (Services, VisibleRoutes, Readers<ClusterId>),
     ) {
         self.0 = Some(CachedServices {
             resources: inputs.resources.clone(),

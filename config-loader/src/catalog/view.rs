@@ -72,9 +72,9 @@ impl Reads {
     }
 }
 
-/// Recorder of the reads of the current part.
+/// Recorder of the reads of the current part. Nothing is recorded outside of a part.
 #[derive(Debug, Default)]
-pub struct Tape(RefCell<Frame>);
+pub struct Tape(RefCell<Option<Frame>>);
 
 #[derive(Debug, Default)]
 struct Frame {
@@ -100,32 +100,34 @@ impl Frame {
 impl Tape {
     /// Makes a part, and returns it with its reads. A nested call records the reads of its own part.
     pub fn part<T>(&self, make: impl FnOnce() -> T) -> (T, Reads) {
-        let outer = self.0.take();
+        let outer = self.0.replace(Some(Frame::default()));
         let part = make();
         let frame = self.0.replace(outer);
-        (part, frame.reads())
+        (part, frame.unwrap_or_default().reads())
     }
 
     /// Returns the hash of all results that the current part has read so far.
     pub fn answers(&self) -> u64 {
-        self.0.borrow().answers
+        self.0.borrow().as_ref().map_or(0, |frame| frame.answers)
     }
 
     /// Records a read with the hash of its result.
     pub fn read(&self, read: Read<'_>, answer: u64) {
-        let (key, mut frame) = (read.key(), self.0.borrow_mut());
-        frame.keys.push(key);
-        frame.answers = frame.answers.wrapping_add(hash((key, answer)));
+        if let Some(frame) = &mut *self.0.borrow_mut() {
+            let key = read.key();
+            frame.keys.push(key);
+            frame.answers = frame.answers.wrapping_add(hash((key, answer)));
+        }
     }
 
     /// Records a lookup of a host in an index with wildcards.
     pub fn read_host(&self, index: &'static str, host: &str, answer: u64) {
-        let mut frame = self.0.borrow_mut();
-        let is_last = |(last, of): &(&'static str, Arc<str>)| *last == index && **of == *host;
-        if !frame.hosts.last().is_some_and(is_last) {
-            frame.hosts.push((index, host.into()));
+        if let Some(frame) = &mut *self.0.borrow_mut() {
+            let is_last = |(last, of): &(&'static str, Arc<str>)| *last == index && **of == *host;
+            if !frame.hosts.last().is_some_and(is_last) {
+                frame.hosts.push((index, host.into()));
+            }
         }
-        drop(frame);
         self.read(Read::Index(index, host, ""), answer);
     }
 }
@@ -164,18 +166,29 @@ impl<'a> View<'a> {
         Self { set, tape }
     }
 
-    /// Records a read if there is a tape; only then computes the hash of the result.
+    /// Records a read within a part; only then computes the hash of the result.
     pub fn read(self, read: Read<'_>, answer: impl FnOnce() -> u64) {
-        if let Some(tape) = self.tape {
+        if let Some(tape) = self.recording() {
             tape.read(read, answer());
         }
     }
 
-    /// Records a lookup of a host in an index with wildcards, if there is a tape.
+    fn recording(self) -> Option<&'a Tape> {
+        self.tape.filter(|tape| tape.0.borrow().is_some())
+    }
+
+    /// Records a lookup of a host in an index with wildcards, within a part.
     pub fn read_host(self, index: &'static str, host: &str, answer: impl FnOnce() -> u64) {
-        if let Some(tape) = self.tape {
+        if let Some(tape) = self.recording() {
             tape.read_host(index, host, answer());
         }
+    }
+
+    /// Records a read of an object that an index has found.
+    pub fn found<T: Spec>(self, object: &Arc<Object<T>>) {
+        let id = &object.id;
+        let read = Read::Object(T::KIND, &id.namespace, &id.name);
+        self.read(read, || answers([object]));
     }
 
     /// Returns the object with a name.
@@ -345,10 +358,9 @@ impl Changes {
         self.everything.is_some() || self.keys.contains_key(&read.key())
     }
 
-    /// Returns the hosts and wildcards of an index whose lookup result has changed.
-    pub fn hosts_of(&self, index: &str) -> impl Iterator<Item = &Arc<str>> {
-        let hosts = self.hosts.get(index).into_iter();
-        hosts.flat_map(|hosts| hosts.iter().map(|(host, _)| host))
+    /// Whether everything is rebuilt.
+    pub fn are_everything(&self) -> bool {
+        self.everything.is_some()
     }
 
     /// Whether there are no changes.

@@ -35,7 +35,7 @@ use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
 use crate::compile::services::Services;
 use crate::compile::services::Vips;
-use crate::compile::update::changes::TouchedRoutes;
+use crate::compile::update::host_reads::AllHostReads;
 use crate::identity::Identity;
 use crate::snapshot::{Destination, Direction, Missing, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
@@ -124,6 +124,8 @@ pub(in crate::compile) struct Built {
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
     /// Recorded reads of the clusters.
     pub reads: Readers<ClusterId>,
+    /// Reads of virtual hosts.
+    pub host_reads: AllHostReads,
 }
 
 /// Clusters by number. A cluster that was requested and has no service, port or subset is `Some(None)`.
@@ -157,13 +159,15 @@ pub(in crate::compile) struct Clusters<'a> {
     certificates: &'a Store,
     stats: &'a StatsRegistry,
     previous: &'a Snapshot,
-    routes: &'a TouchedRoutes,
+    changes: &'a Changes,
     view: View<'a>,
     tape: &'a Tape,
     /// Reads of the clusters of the previous snapshot, replaced as clusters are built.
     reads: Readers<ClusterId>,
-    /// Clusters that the change rebuilds, each with the resource that caused it.
-    touched: HashMap<ClusterId, Arc<str>>,
+    /// Reads of virtual hosts.
+    pub host_reads: AllHostReads,
+    /// Clusters that the change rebuilds, each with the resource that caused it; `None` if it rebuilds all.
+    touched: Option<HashMap<ClusterId, Arc<str>>>,
     /// Resource whose change rebuilds the current cluster.
     cause: Option<Arc<str>>,
     source: Arc<WorkloadLabels>,
@@ -187,9 +191,9 @@ impl<'a> Clusters<'a> {
     pub(in crate::compile) fn new(
         inputs: &'a Inputs<'a>,
         (services, policies): (&'a Services, &'a Policies<'a>),
-        (previous, reads): (&'a Snapshot, Readers<ClusterId>),
-        (changes, routes): (&'a Changes, &'a TouchedRoutes),
-        tape: &'a Tape,
+        previous: &'a Snapshot,
+        (reads, host_reads): (Readers<ClusterId>, AllHostReads),
+        (changes, tape): (&'a Changes, &'a Tape),
     ) -> Self {
         let identity = inputs.identity;
         let member: Arc<str> = identity.member().into();
@@ -201,10 +205,11 @@ impl<'a> Clusters<'a> {
             certificates: inputs.certificates,
             stats: inputs.stats,
             previous,
-            routes,
+            changes,
             view: View::new(inputs.resources, tape),
             tape,
-            touched: reads.touched(changes),
+            host_reads,
+            touched: (!changes.are_everything()).then(|| reads.touched(changes)),
             reads,
             cause: None,
             source: Arc::new(source),
@@ -342,7 +347,8 @@ impl<'a> Clusters<'a> {
         if !self.built.has(state.id) {
             let cluster = self.unchanged(state.id).or_else(|| self.find(name));
             if cluster.is_none() {
-                let missing = self.missing(name);
+                // looked up at each compile, and no part of what asks for it
+                let (missing, _) = self.tape.part(|| self.missing(name));
                 self.missing.insert(state.id, missing);
                 self.reads.remove(&state.id);
             }
@@ -369,8 +375,8 @@ impl<'a> Clusters<'a> {
         self.cause = None;
         // clusters of removed listeners are not kept up to date
         let before = self.previous.current_cluster(id)?;
-        self.cause = self.touched.get(&id).cloned();
-        if self.cause.is_some() || !self.reads.has(&id) {
+        self.cause = self.touched.as_ref()?.get(&id).cloned();
+        if self.cause.is_some() {
             return None;
         }
         let pools = before.federation.iter().flat_map(|one| one.pools());
@@ -381,9 +387,21 @@ impl<'a> Clusters<'a> {
         Some(Arc::clone(before))
     }
 
-    /// Returns the route sources whose virtual hosts a change touches.
-    pub(in crate::compile) fn touched_routes(&self) -> &'a TouchedRoutes {
-        self.routes
+    /// Differences from the compile before.
+    pub(in crate::compile) fn changes(&self) -> &'a Changes {
+        self.changes
+    }
+
+    /// The recorder of reads.
+    pub(in crate::compile) fn tape(&self) -> &'a Tape {
+        self.tape
+    }
+
+    /// Hashes what a virtual host is made from, with what it follows from at this proxy and listener.
+    pub(in crate::compile) fn inputs(&self, inputs: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (inputs, self.identity_hash, self.routes_every_host).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Returns the resources; reads are recorded.
@@ -471,7 +489,7 @@ impl<'a> Clusters<'a> {
 
     /// Whether a service has this port and its endpoints belong to the local cluster.
     pub(in crate::compile) fn exports(&self, host: &str, port: u16) -> bool {
-        let service = self.services.find(self.view, host);
+        let service = self.services.find_shape(self.view, host);
         service.is_some_and(|service| service.is_exportable && service.find_port(port).is_some())
     }
 
@@ -496,6 +514,7 @@ impl<'a> Clusters<'a> {
             missing: self.missing,
             dns_names: self.dns_names,
             reads: self.reads,
+            host_reads: self.host_reads.finish(),
         }
     }
 

@@ -166,7 +166,7 @@ impl Services {
 
     /// Returns the virtual addresses of services.
     pub(in crate::compile) fn vips(&self, view: View<'_>) -> &Vips {
-        view.read(VIPS, || self.vips.fingerprint());
+        view.read(VIPS, || self.vips.fingerprint);
         &self.vips
     }
 

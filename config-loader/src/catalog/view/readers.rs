@@ -47,6 +47,14 @@ impl<P: Clone + Hash + Ord> Readers<P> {
         }
     }
 
+    /// Removes the parts that are not wanted.
+    pub fn retain(&mut self, is_wanted: impl Fn(&P) -> bool) {
+        let parts = self.by_part.keys().filter(|part| !is_wanted(part));
+        for gone in parts.cloned().collect::<Vec<_>>() {
+            self.remove(&gone);
+        }
+    }
+
     /// Returns the parts that a change rebuilds, each with the resource that caused it.
     pub fn touched(&self, changes: &Changes) -> HashMap<P, Arc<str>> {
         if let Some(why) = &changes.everything {

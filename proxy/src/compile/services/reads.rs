@@ -1,4 +1,4 @@
-//! Reads of what services and clusters follow from beside resources.
+//! Reads of what services, clusters and virtual hosts follow from beside resources.
 
 use config_loader::catalog::Read;
 
@@ -22,6 +22,9 @@ pub(in crate::compile) const EVERY: Read<'_> = Read::Index("all services", "", "
 
 /// Read of the virtual addresses of services.
 pub(in crate::compile) const VIPS: Read<'_> = Read::Index("addresses of services", "", "");
+
+/// The read of where route sources are attached: their hosts, gateways, namespaces and precedence.
+pub(in crate::compile) const ATTACHED: Read<'_> = Read::Index("attached route sources", "", "");
 
 /// The read of certificates of clients.
 pub(in crate::compile) const CERTIFICATES: Read<'_> = Read::Index("certificates", "", "");

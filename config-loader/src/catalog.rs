@@ -45,6 +45,6 @@ pub use services::{HostEntry, Seen, Services};
 pub use shifts::RoutedHosts;
 pub use slices::Slices;
 pub use source::Source;
-pub use view::{Changes, Read, Reads, Tape, View};
+pub use view::{Changes, Read, Readers, Reads, Tape, View};
 pub use workload::Workload;
 pub use workload_policies::{SelectsWorkloads, policies_of};

@@ -65,18 +65,17 @@ pub fn compile_again(
         services,
         routes,
         clusters,
+        hosts,
         changes,
-        touched,
     } = service_cache.start(inputs, &tape);
     let view = View::new(inputs.resources, &tape);
     let policies = Policies::new(view, inputs.identity, services.destination_rules());
-    let follow = (&changes, &touched);
     let mut clusters = Clusters::new(
         inputs,
         (&services, &policies),
-        (previous, clusters),
-        follow,
-        &tape,
+        previous,
+        (clusters, hosts),
+        (&changes, &tape),
     );
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
     let Built {
@@ -84,8 +83,10 @@ pub fn compile_again(
         missing,
         dns_names,
         reads,
+        host_reads,
     } = clusters.finish();
-    service_cache.keep(inputs, certificates, (services, routes, reads));
+    let reads = (reads, host_reads);
+    service_cache.keep(inputs, certificates, (services, routes), reads);
     Snapshot {
         generation: 0,
         listeners,

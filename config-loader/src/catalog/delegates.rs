@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::View;
 use crate::kind::Name;
+use crate::resource::Object;
 use crate::resource::istio::VirtualService;
-use crate::resource::{Object, ResourceSet};
 
 /// Reason that a delegate lends no rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +24,11 @@ pub enum UnusableDelegate {
 ///
 /// Reason that it lends no rules to that namespace.
 pub fn delegate<'a>(
-    set: &'a ResourceSet,
+    view: impl Into<View<'a>>,
     name: &Name,
     namespace: &str,
 ) -> Result<&'a Arc<Object<VirtualService>>, UnusableDelegate> {
-    match set.virtual_services.get(name) {
+    match view.into().get::<VirtualService>(name) {
         None => Err(UnusableDelegate::Missing),
         Some(object) if !object.spec.is_delegate() => Err(UnusableDelegate::HasHosts),
         Some(object) if !object.spec.export_to.includes(namespace) => {

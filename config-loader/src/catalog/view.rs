@@ -4,6 +4,8 @@
 //! tape: an object, a whole kind, or a lookup in an index, even if nothing was found. [`Changes`] has the keys that
 //! differ between two resource sets, for every kind. A part is reused if none of the keys of its [`Reads`] has changed.
 
+mod readers;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -13,6 +15,7 @@ use super::{HostIndex, differences};
 use crate::kind::{Kind, Name, ObjectRef, kinds};
 use crate::resource::{Line, Object, Objects, ResourceSet, Spec};
 use crate::resource::{core, flomesh, gloo, istio, karmada};
+pub use readers::Readers;
 
 /// Key of a read of resources, or of a lookup in an index.
 #[derive(Clone, Copy, Debug, Hash)]
@@ -61,11 +64,17 @@ impl Reads {
     pub fn answers(&self) -> u64 {
         self.answers
     }
+
+    /// Returns the hashes of keys that others have not read.
+    fn keys_beyond<'a>(&'a self, others: &'a Self) -> impl Iterator<Item = u64> {
+        let keys = self.keys.iter().copied();
+        keys.filter(|key| others.keys.binary_search(key).is_err())
+    }
 }
 
-/// Recorder of the reads of the current part.
+/// Recorder of the reads of the current part. Nothing is recorded outside of a part.
 #[derive(Debug, Default)]
-pub struct Tape(RefCell<Frame>);
+pub struct Tape(RefCell<Option<Frame>>);
 
 #[derive(Debug, Default)]
 struct Frame {
@@ -91,36 +100,35 @@ impl Frame {
 impl Tape {
     /// Makes a part, and returns it with its reads. A nested call records the reads of its own part.
     pub fn part<T>(&self, make: impl FnOnce() -> T) -> (T, Reads) {
-        let outer = self.0.take();
+        let outer = self.0.replace(Some(Frame::default()));
         let part = make();
         let frame = self.0.replace(outer);
-        (part, frame.reads())
+        (part, frame.unwrap_or_default().reads())
     }
 
     /// Returns the hash of all results that the current part has read so far.
     pub fn answers(&self) -> u64 {
-        self.0.borrow().answers
+        self.0.borrow().as_ref().map_or(0, |frame| frame.answers)
     }
 
     /// Records a read with the hash of its result.
     pub fn read(&self, read: Read<'_>, answer: u64) {
-        self.push(read.key(), answer);
+        if let Some(frame) = &mut *self.0.borrow_mut() {
+            let key = read.key();
+            frame.keys.push(key);
+            frame.answers = frame.answers.wrapping_add(hash((key, answer)));
+        }
     }
 
     /// Records a lookup of a host in an index with wildcards.
     pub fn read_host(&self, index: &'static str, host: &str, answer: u64) {
-        let mut frame = self.0.borrow_mut();
-        let is_last = |(last, of): &(&'static str, Arc<str>)| *last == index && **of == *host;
-        if !frame.hosts.last().is_some_and(is_last) {
-            frame.hosts.push((index, host.into()));
+        if let Some(frame) = &mut *self.0.borrow_mut() {
+            let is_last = |(last, of): &(&'static str, Arc<str>)| *last == index && **of == *host;
+            if !frame.hosts.last().is_some_and(is_last) {
+                frame.hosts.push((index, host.into()));
+            }
         }
-        frame.answers = frame.answers.wrapping_add(hash((index, host, answer)));
-    }
-
-    fn push(&self, key: u64, answer: u64) {
-        let mut frame = self.0.borrow_mut();
-        frame.keys.push(key);
-        frame.answers = frame.answers.wrapping_add(hash((key, answer)));
+        self.read(Read::Index(index, host, ""), answer);
     }
 }
 
@@ -158,18 +166,29 @@ impl<'a> View<'a> {
         Self { set, tape }
     }
 
-    /// Records a read if there is a tape; only then computes the hash of the result.
+    /// Records a read within a part; only then computes the hash of the result.
     pub fn read(self, read: Read<'_>, answer: impl FnOnce() -> u64) {
-        if let Some(tape) = self.tape {
+        if let Some(tape) = self.recording() {
             tape.read(read, answer());
         }
     }
 
-    /// Records a lookup of a host in an index with wildcards, if there is a tape.
+    fn recording(self) -> Option<&'a Tape> {
+        self.tape.filter(|tape| tape.0.borrow().is_some())
+    }
+
+    /// Records a lookup of a host in an index with wildcards, within a part.
     pub fn read_host(self, index: &'static str, host: &str, answer: impl FnOnce() -> u64) {
-        if let Some(tape) = self.tape {
+        if let Some(tape) = self.recording() {
             tape.read_host(index, host, answer());
         }
+    }
+
+    /// Records a read of an object that an index has found.
+    pub fn found<T: Spec>(self, object: &Arc<Object<T>>) {
+        let id = &object.id;
+        let read = Read::Object(T::KIND, &id.namespace, &id.name);
+        self.read(read, || answers([object]));
     }
 
     /// Returns the object with a name.
@@ -339,10 +358,9 @@ impl Changes {
         self.everything.is_some() || self.keys.contains_key(&read.key())
     }
 
-    /// Returns the hosts and wildcards of an index whose lookup result has changed.
-    pub fn hosts_of(&self, index: &str) -> impl Iterator<Item = &Arc<str>> {
-        let hosts = self.hosts.get(index).into_iter();
-        hosts.flat_map(|hosts| hosts.iter().map(|(host, _)| host))
+    /// Whether everything is rebuilt.
+    pub fn are_everything(&self) -> bool {
+        self.everything.is_some()
     }
 
     /// Whether there are no changes.
@@ -357,11 +375,18 @@ impl Changes {
         }
         let mut keys = reads.keys.iter();
         let by_key = keys.find_map(|key| self.keys.get(key));
-        let by_host = || {
-            let mut hosts = reads.hosts.iter();
-            hosts.find_map(|(index, host)| self.hosts.get(index)?.find(host)?.as_ref())
-        };
-        by_key.or_else(by_host)
+        by_key.or_else(|| self.why_of_hosts(reads))
+    }
+
+    fn why_of_hosts(&self, reads: &Reads) -> Option<&Arc<str>> {
+        let mut hosts = reads.hosts.iter();
+        hosts.find_map(|(index, host)| self.hosts.get(index)?.find(host)?.as_ref())
+    }
+
+    /// Whether the lookup result of a wildcard has changed.
+    fn has_wildcards(&self) -> bool {
+        let mut hosts = self.hosts.values().flat_map(HostIndex::iter);
+        hosts.any(|(host, _)| host.starts_with('*'))
     }
 }
 

@@ -112,7 +112,7 @@ fn virtual_hosts(hosts: &HttpHosts) -> Value {
     let hosts = hosts.all().map(|host| {
         let rules = host.routes.iter().zip(host.table.rules());
         let routes: Vec<Value> = rules.map(|(of, rule)| route(of, rule)).collect();
-        json!({"host": &*host.name, "routes": routes})
+        json!({"host": &*host.name, "rebuilt_because": host.cause.as_deref(), "routes": routes})
     });
     hosts.collect()
 }

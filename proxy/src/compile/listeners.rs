@@ -4,6 +4,7 @@ pub(in crate::compile) mod bound;
 mod chains;
 pub(in crate::compile) mod exports;
 pub(in crate::compile) mod hosts;
+mod kept_hosts;
 mod opaque;
 mod sidecar;
 
@@ -135,9 +136,8 @@ fn of_gateway(
     let exports = exported(inputs, &by_address, clusters, previous);
     let mut listeners = BTreeMap::new();
     for (key, servers) in by_address {
-        clusters.enter_listener(servers.have_any(routes.of_host("*"), identity));
+        clusters.enter_listener(servers.have_any(routes.of_host(clusters.view(), "*"), identity));
         let compiler = ListenerCompiler {
-            resources,
             identity,
             certificates: inputs.certificates,
             key: &key,
@@ -159,7 +159,7 @@ fn exported(
     clusters: &mut Clusters<'_>,
     previous: &Snapshot,
 ) -> Option<Arc<VirtualHost>> {
-    let (resources, identity) = (inputs.resources, inputs.identity);
+    let identity = inputs.identity;
     let mut servers = by_address.values().flat_map(|servers| &servers.used);
     if !servers.any(|bound| bound.serves_exports(identity)) {
         return None;
@@ -167,7 +167,7 @@ fn exported(
     let listeners = previous.listeners.values();
     let mut hosts = listeners.flat_map(|listener| listener.all_http());
     let before = hosts.find_map(|hosts| hosts.exports.as_ref());
-    exports::compile(resources, identity, clusters, before)
+    exports::compile(identity, clusters, before)
 }
 
 /// Whether services are exported to other clusters, but no HTTP server of a Gateway has a port of `--export-listener`.
@@ -227,7 +227,6 @@ fn protocols(servers: &[Bound<'_>]) -> Vec<&'static str> {
 
 /// Compiles one listener.
 struct ListenerCompiler<'a> {
-    resources: &'a ResourceSet,
     identity: &'a Identity,
     certificates: &'a Store,
     key: &'a ListenerKey,
@@ -282,7 +281,6 @@ impl ListenerCompiler<'_> {
         let service = match Transport::of(first.server.protocol)? {
             Transport::Http => {
                 let compiler = HostCompiler {
-                    resources: self.resources,
                     identity: self.identity,
                     key: self.key,
                     visible: self.routes,
@@ -295,13 +293,13 @@ impl ListenerCompiler<'_> {
                         servers.any(|bound| bound.serves_exports(self.identity))
                     }),
                 };
-                Service::Http(compiler.compile(used, clusters))
+                Service::Http(compiler.compile(("", used), clusters))
             }
             Transport::Opaque => {
                 let compiler = OpaqueCompiler {
                     identity: self.identity,
                     key: self.key,
-                    sources: self.routes.all(),
+                    sources: self.routes.all(clusters.view()),
                     before: match before {
                         Some(Service::Opaque(before)) => Some(before),
                         _ => None,
@@ -311,7 +309,6 @@ impl ListenerCompiler<'_> {
             }
             Transport::Tls => {
                 let compiler = ChainCompiler {
-                    resources: self.resources,
                     identity: self.identity,
                     certificates: self.certificates,
                     key: self.key,

@@ -1,7 +1,8 @@
 //! Route sources: resources that route requests and connections, in the form that `compile` uses.
 //!
 //! VirtualService is the only kind. Routing needs of a source its hosts, the gateways that it is attached to, its
-//! visibility and its rules. References to other sources are resolved in the catalog.
+//! visibility and its rules. References to other sources are resolved in the catalog. Rules are read through a view;
+//! `VisibleRoutes` reports a change of the rest.
 //!
 //! Rules are in the order of their source, a match block at a time (`rules::blocks`), because each block becomes a route
 //! of its own. A VirtualService keeps the order in which it is written. A source that sorts blocks, as the Gateway API
@@ -9,10 +10,9 @@
 //! `HostCompiler::routes`.
 
 use std::borrow::Cow;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::catalog::{self, UnusableDelegate, hostname};
+use config_loader::catalog::{self, UnusableDelegate, View, hostname};
 use config_loader::resource::istio::{
     GatewayRef, HttpAction, HttpRule, TcpRule, TlsRule, VirtualService,
 };
@@ -48,9 +48,14 @@ impl RouteSource {
             .map(move |(gone, came)| (of(gone), of(came)))
     }
 
-    fn object(&self) -> &Object<VirtualService> {
+    fn object(&self) -> &Arc<Object<VirtualService>> {
         let Self::VirtualService(object) = self;
         object
+    }
+
+    fn read(&self, view: View<'_>) -> &VirtualService {
+        view.found(self.object());
+        &self.object().spec
     }
 
     /// Returns kind, namespace and name.
@@ -95,27 +100,40 @@ impl RouteSource {
         self.gateways().any(|one| one == gateway)
     }
 
+    /// Whether two versions of a source have the same virtual hosts, in the same order among others.
+    pub(in crate::compile) fn is_attached_as(&self, other: &Self) -> bool {
+        self.precedence() == other.precedence()
+            && self.export_to() == other.export_to()
+            && self.written_hosts().eq(other.written_hosts())
+            && self.gateways().eq(other.gateways())
+    }
+
     /// Returns the rules for requests, in order.
-    pub(in crate::compile) fn http(&self) -> &[Arc<HttpRule>] {
-        &self.object().spec.http
+    pub(in crate::compile) fn http(&self, view: View<'_>) -> &[Arc<HttpRule>] {
+        &self.read(view).http
     }
 
     /// Returns the rules for TLS connections that are not terminated here, in order.
-    pub(in crate::compile) fn tls(&self) -> &[TlsRule] {
-        &self.object().spec.tls
+    pub(in crate::compile) fn tls(&self, view: View<'_>) -> &[TlsRule] {
+        &self.read(view).tls
     }
 
     /// Returns the rules for other connections, in order.
-    pub(in crate::compile) fn tcp(&self) -> &[TcpRule] {
-        &self.object().spec.tcp
+    pub(in crate::compile) fn tcp(&self, view: View<'_>) -> &[TcpRule] {
+        &self.read(view).tcp
     }
 
     /// Returns the delegates that rules name, each with the line of its rule.
-    pub(in crate::compile) fn delegates(&self) -> impl Iterator<Item = (Line, &Name)> {
-        self.http().iter().filter_map(|rule| match &rule.action {
-            HttpAction::Delegate(delegate) => Some((rule.line, &delegate.name)),
-            _ => None,
-        })
+    pub(in crate::compile) fn delegates(
+        &self,
+        view: View<'_>,
+    ) -> impl Iterator<Item = (Line, &Name)> {
+        self.http(view)
+            .iter()
+            .filter_map(|rule| match &rule.action {
+                HttpAction::Delegate(delegate) => Some((rule.line, &delegate.name)),
+                _ => None,
+            })
     }
 
     /// Returns a delegate of the source.
@@ -126,26 +144,20 @@ impl RouteSource {
     pub(in crate::compile) fn delegate(
         &self,
         name: &Name,
-        resources: &ResourceSet,
+        view: View<'_>,
     ) -> Result<Self, UnusableDelegate> {
-        let object = catalog::delegate(resources, name, &self.id().namespace)?;
+        let object = catalog::delegate(view, name, &self.id().namespace)?;
         Ok(Self::VirtualService(Arc::clone(object)))
     }
 
     /// Returns the location of a line of the source's document; `Line(0)` is the source as a whole.
     pub(in crate::compile) fn provenance(&self, line: Line) -> Provenance {
-        provenance_of(self.object(), line.0)
+        provenance_of(self.object().as_ref(), line.0)
     }
 
     /// Returns the line of the file for a line of the source's document.
     pub(in crate::compile) fn line_of(&self, line: Line) -> u32 {
         self.object().line_of(line)
-    }
-
-    /// Hashes the content and the location.
-    pub(in crate::compile) fn hash_content(&self, hasher: &mut impl Hasher) {
-        let (content, at) = (self.object().fingerprint, &self.object().provenance);
-        (content, &at.file, at.line).hash(hasher);
     }
 }
 

@@ -11,7 +11,7 @@ mod shifts;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use config_loader::ResourceSet;
+use config_loader::catalog::View;
 use config_loader::resource::istio::{
     GatewayRef, HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule,
     Redirect as RawRedirect, RedirectPath, RedirectPort as RawRedirectPort, RewritePath,
@@ -105,18 +105,18 @@ fn blocks<'r, 'a>(
 /// Whether a source has a rule for this scope, judged without a request.
 pub(in crate::compile) fn keeps_any(
     source: &RouteSource,
-    resources: &ResourceSet,
+    view: View<'_>,
     scope: &RuleScope<'_>,
 ) -> bool {
     let admits = |rule: &HttpRule| {
         rule.matches.is_empty() || rule.matches.iter().any(|block| scope.admits(block))
     };
     let delegates = |rule: &HttpRule| matches!(rule.action, HttpAction::Delegate(_));
-    let own = source.http().iter();
+    let own = source.http(view).iter();
     if own.clone().any(|rule| !delegates(rule) && admits(rule)) {
         return true;
     }
-    let lent = || delegates::expand(source, resources).into_iter();
+    let lent = || delegates::expand(source, view).into_iter();
     own.clone().any(|rule| delegates(rule)) && lent().any(|sourced| admits(&sourced.rule))
 }
 

@@ -205,12 +205,17 @@ impl Service {
         self.ports.iter().find(|port| port.number == number)
     }
 
-    /// Returns the facts that determine routes to the service: the numbers of its ports, its target host and its
-    /// shifts.
+    /// Facts that routes to it follow from: the numbers of its ports, its target host, its shifts, and whether other
+    /// clusters may use it.
     pub(in crate::compile) fn shape(&self) -> impl Hash + PartialEq + use<> {
         let ports: Vec<u16> = self.ports.iter().map(|port| port.number).collect();
         let mut shifts = DefaultHasher::new();
         self.shifts.hash(&mut shifts);
-        (ports, self.alias_of.clone(), shifts.finish())
+        (
+            ports,
+            self.alias_of.clone(),
+            shifts.finish(),
+            self.is_exportable,
+        )
     }
 }

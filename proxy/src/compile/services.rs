@@ -44,8 +44,8 @@ use crate::compile::services::reads::{DESCRIBED, EVERY, MEMBERS, SERVICE, SHAPE,
 use crate::compile::services::unit::{Made, Renewal, Unit};
 use crate::identity::Identity;
 use config_loader::catalog::{
-    Changes, DefaultDomain, DestinationRules, HostIndex, Naming, Read, Reads, Services as Catalog,
-    Slices, Tape, View, hostname,
+    Changes, DefaultDomain, DestinationRules, HostIndex, Naming, Read, Readers, Reads,
+    Services as Catalog, Slices, Tape, View, hostname,
 };
 pub(in crate::compile) use vips::Vips;
 
@@ -58,6 +58,8 @@ pub(in crate::compile) struct Services {
     destination_rules: DestinationRules,
     by_host: HostIndex<Arc<Service>>,
     units: HashMap<Unit, Made>,
+    /// Reads of the units.
+    readers: Readers<Unit>,
     /// Reads of the list of units.
     units_from: Reads,
     vips: Vips,
@@ -87,6 +89,7 @@ impl Services {
             selections: Selections::default(),
             by_host: HostIndex::new(),
             units: HashMap::new(),
+            readers: Readers::default(),
             units_from: Reads::default(),
             members_from: Reads::default(),
             vips: Vips::default(),
@@ -163,7 +166,7 @@ impl Services {
 
     /// Returns the virtual addresses of services.
     pub(in crate::compile) fn vips(&self, view: View<'_>) -> &Vips {
-        view.read(VIPS, || self.vips.fingerprint());
+        view.read(VIPS, || self.vips.fingerprint);
         &self.vips
     }
 

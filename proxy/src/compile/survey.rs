@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use config_loader::catalog::{UnusableDelegate, hostname, policies_of};
+use config_loader::catalog::{UnusableDelegate, View, hostname, policies_of};
 use config_loader::diagnostic::suggest;
 use config_loader::resource::Line;
 use config_loader::resource::istio::{AuthorizationPolicy, GatewayRef, RequestAuthentication};
@@ -195,7 +195,8 @@ impl<'a> Survey<'a> {
                 port: part.listener.address.port(),
             };
             let why = "port, gateways, sourceLabels or sourceNamespace of its rules leave none for this listener";
-            return (!rules::keeps_any(source, self.resources, &scope)).then(|| why.to_owned());
+            return (!rules::keeps_any(source, self.resources.into(), &scope))
+                .then(|| why.to_owned());
         }
         let hosts: BTreeSet<&str> = of_listener
             .iter()
@@ -236,7 +237,7 @@ impl<'a> Survey<'a> {
                 gateways: &attached.gateways,
                 port: part.listener.address.port(),
             };
-            let rules = delegates::expand(source, self.resources);
+            let rules = delegates::expand(source, self.resources.into());
             let left_out = rules::left_out(&rules, &scope);
             out.extend(left_out.into_iter().map(|(provenance, why)| UnusedObject {
                 reason: self.reason(&why, &scope),
@@ -248,8 +249,9 @@ impl<'a> Survey<'a> {
 
     /// Returns the rules of a root whose delegates provide no rules.
     fn gaps(&self, root: &RouteSource) -> Vec<UnusedObject> {
-        let gaps = root.delegates().filter_map(|(line, name)| {
-            let why = match root.delegate(name, self.resources).err()? {
+        let view = View::from(self.resources);
+        let gaps = root.delegates(view).filter_map(|(line, name)| {
+            let why = match root.delegate(name, view).err()? {
                 UnusableDelegate::HasHosts => "has hosts of its own, so it is no delegate",
                 UnusableDelegate::Missing => "does not exist",
                 UnusableDelegate::NotExported => {

@@ -1,8 +1,6 @@
 //! State that one compile leaves for the next, so that an update costs what changed.
 
-pub(in crate::compile) mod changes;
-
-pub(in crate::compile) mod cluster_reads;
+pub(in crate::compile) mod host_reads;
 
 pub(in crate::compile) mod service_cache;
 

@@ -195,6 +195,9 @@ pub struct HostChoice {
     pub name: String,
     /// Reason for the choice.
     pub reason: String,
+    /// Resource whose change made the proxy build it again last; `None` if it was not built again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuilt_because: Option<String>,
     /// Number of rules of the virtual host.
     pub rules: usize,
     /// Whether gRPC-Web requests are translated into gRPC.
@@ -393,6 +396,9 @@ pub struct ClusterUsed {
     /// Endpoints that are not used, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_endpoints: Vec<String>,
+    /// Resource whose change made the proxy build it again last; `None` if it was not built again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuilt_because: Option<String>,
     /// Resources that describe the cluster: the service first, then its policy.
     pub sources: Vec<Source>,
     /// Endpoints of the cluster.

@@ -447,6 +447,7 @@ fn used(
         },
         member_clusters: members,
         skipped_endpoints: Vec::new(),
+        rebuilt_because: cluster.cause.as_ref().map(ToString::to_string),
         sources: cluster.sources.list().iter().map(Into::into).collect(),
         endpoints,
         unresolved_hosts: unresolved(cluster, snapshot),

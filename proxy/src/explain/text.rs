@@ -137,6 +137,7 @@ impl Page {
             if host.translates_grpc_web {
                 self.under(2, "requests of gRPC-Web are translated into gRPC");
             }
+            self.rebuilt(2, host.rebuilt_because.as_deref());
         }
     }
 
@@ -347,6 +348,7 @@ impl Page {
             self.under(8, &format!("health check: {check}"));
         }
         self.sources(8, &cluster.sources);
+        self.rebuilt(8, cluster.rebuilt_because.as_deref());
         for (number, priority) in cluster.priorities.iter().enumerate() {
             self.under(8, &priority_line(number, priority));
         }
@@ -376,6 +378,12 @@ impl Page {
         };
         for name in &cluster.unresolved_hosts {
             self.under(8, &format!("     ?  {name}  resolved at run time{until}"));
+        }
+    }
+
+    fn rebuilt(&mut self, indent: usize, because: Option<&str>) {
+        if let Some(resource) = because {
+            self.under(indent, &format!("last built again for {resource}"));
         }
     }
 

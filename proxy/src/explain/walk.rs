@@ -361,6 +361,7 @@ fn host_choice(host: &VirtualHost) -> HostChoice {
         reason: reason.to_owned(),
         rules: host.table.rules().len(),
         translates_grpc_web: host.is_grpc_web,
+        rebuilt_because: host.cause.as_ref().map(ToString::to_string),
     }
 }
 

@@ -20,6 +20,8 @@ pub struct VirtualHost {
     pub routes: Box<[Route]>,
     /// Whether gRPC-Web requests are translated to gRPC.
     pub is_grpc_web: bool,
+    /// Resource whose change rebuilt it last.
+    pub cause: Option<Arc<str>>,
     /// Hash of all properties of the routes.
     pub fingerprint: u64,
 }

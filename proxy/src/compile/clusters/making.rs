@@ -17,7 +17,7 @@ use crate::compile::service::Written;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
-use crate::compile::update::cluster_reads::{ADDRESSES, CERTIFICATES};
+use crate::compile::services::reads::{ADDRESSES, CERTIFICATES};
 use crate::identity::Mode;
 use crate::snapshot::{Direction, Renewal};
 use crate::telemetry::Workload as WorkloadLabels;

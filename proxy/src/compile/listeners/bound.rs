@@ -1,5 +1,6 @@
 //! Server of a Gateway that this proxy opens, and the hosts that it serves.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::catalog::hostname;
@@ -23,6 +24,16 @@ impl Bound<'_> {
     pub(in crate::compile) fn id(&self) -> String {
         let (gateway, port) = (&self.gateway.id, &self.server.port_name);
         format!("{}/{}/{port}", gateway.namespace, gateway.name)
+    }
+
+    /// Hash of everything that the server says.
+    pub(in crate::compile) fn fingerprint(&self) -> u64 {
+        let mut servers = self.gateway.spec.servers.iter();
+        let number = servers.position(|server| std::ptr::eq(server, self.server));
+        let mut hasher = DefaultHasher::new();
+        (number, self.gateway.fingerprint, &self.gateway.id).hash(&mut hasher);
+        (&self.gateway.provenance.file, self.gateway.provenance.line).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Whether the server has the routes that are exported to other clusters.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
 use config_loader::resource::istio::{Protocol, ServerTlsMode};
 
 use crate::compile::certificates;
@@ -22,7 +21,6 @@ use crate::tls::{ClientCertRequirements, ServerTls, Store};
 
 /// Compiles the TLS servers of one listener.
 pub(in crate::compile) struct ChainCompiler<'a> {
-    pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
     pub certificates: &'a Store,
     pub key: &'a ListenerKey,
@@ -102,7 +100,7 @@ impl ChainCompiler<'_> {
         let opaque = OpaqueCompiler {
             identity: self.identity,
             key: self.key,
-            sources: self.visible.all(),
+            sources: self.visible.all(clusters.view()),
             before: before.and_then(opaque_routes),
         };
         match server
@@ -122,7 +120,6 @@ impl ChainCompiler<'_> {
             | ServerTlsMode::Simple => {
                 let then = if server.protocol == Protocol::Https {
                     let hosts = HostCompiler {
-                        resources: self.resources,
                         identity: self.identity,
                         key: self.key,
                         visible: self.visible,
@@ -130,7 +127,7 @@ impl ChainCompiler<'_> {
                         exports: self.exports.filter(|_| bound.serves_exports(self.identity)),
                     };
                     let only = std::slice::from_ref(bound);
-                    Then::Http(hosts.compile(only, clusters))
+                    Then::Http(hosts.compile((id, only), clusters))
                 } else {
                     Then::Opaque(opaque.compile(Rules::Tcp, bound, clusters))
                 };

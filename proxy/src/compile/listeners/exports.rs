@@ -4,7 +4,6 @@
 //! Exported routes come after those of route sources, and lead only to endpoints of the gateway's own cluster, whatever
 //! its policies say, so that requests cannot loop between clusters.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::catalog::served_exports;
@@ -14,13 +13,14 @@ use config_loader::resource::flomesh::{ExportRule, PathType, ServiceExport};
 use crate::compile::clusters;
 use crate::compile::clusters::Clusters;
 use crate::compile::conditions;
+use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts};
 use crate::compile::provenance::provenance_of;
 use crate::compile::rules::Compiled;
 use crate::identity::{Identity, Mode};
 use crate::snapshot::{Destination, Route, VirtualHost};
 use traffic::cluster::Split;
 use traffic::filter::{Action, PathRewrite, RouteFilters};
-use traffic::route::{Conditions, Rule, Table, UriMatch};
+use traffic::route::{Conditions, Rule, UriMatch};
 
 /// Name of the virtual host that has the exported routes.
 const NAME: &str = "exports";
@@ -34,7 +34,6 @@ struct Exported<'a> {
 /// Returns the exported routes; those of the previous snapshot if they have not changed. `None` if there are no
 /// exports.
 pub(in crate::compile) fn compile(
-    resources: &config_loader::ResourceSet,
     identity: &Identity,
     clusters: &mut Clusters<'_>,
     before: Option<&Arc<VirtualHost>>,
@@ -42,31 +41,25 @@ pub(in crate::compile) fn compile(
     if identity.mode != Mode::Gateway {
         return None;
     }
-    let exported = collect(resources.service_exports.values(), identity, clusters);
-    if exported.is_empty() {
-        return None;
-    }
-    let fingerprint = fingerprint(&exported);
-    if let Some(before) = before
-        && before.fingerprint == fingerprint
-    {
-        for destination in before.routes.iter().flat_map(Route::destinations) {
-            clusters.need(&destination.name);
-        }
-        return Some(Arc::clone(before));
-    }
-    let compiled = exported
-        .iter()
-        .flat_map(|exported| exported.routes(identity, clusters));
-    let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.collect::<Vec<_>>().into_iter().unzip();
-    Some(Arc::new(VirtualHost {
+    let mut kept = KeptHosts::take(NAME.to_owned(), clusters);
+    let host = HostPart {
         name: NAME.into(),
-        table: Table::compile(rules),
-        routes: routes.into_boxed_slice(),
         // the other cluster has translated its requests
         is_grpc_web: false,
-        fingerprint,
-    }))
+        inputs: 0,
+        before,
+    };
+    let exports = kept.virtual_host(host, clusters, |clusters| {
+        let exports = clusters.view().all::<ServiceExport>().values();
+        let exported = collect(exports, identity, clusters);
+        let routes = exported
+            .iter()
+            .flat_map(|exported| exported.routes(identity, clusters));
+        let routes: Vec<Compiled> = routes.collect();
+        (!routes.is_empty()).then_some(routes)
+    });
+    kept.put(false, clusters);
+    exports
 }
 
 /// Returns the rules that become routes, in matching order: Exact before Prefix, then the longest path first.
@@ -98,22 +91,6 @@ fn collect<'a>(
 fn host(object: &Object<ServiceExport>, identity: &Identity) -> String {
     let (name, namespace, domain) = (&object.id.name, &object.id.namespace, &identity.domain);
     format!("{name}.{namespace}.svc.{domain}")
-}
-
-fn fingerprint(exported: &[Exported<'_>]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for exported in exported {
-        let object = exported.object;
-        let place = &object.provenance;
-        (
-            object.fingerprint,
-            &place.file,
-            place.line,
-            &exported.rule.path,
-        )
-            .hash(&mut hasher);
-    }
-    hasher.finish()
 }
 
 impl Exported<'_> {

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
-use config_loader::catalog::hostname;
+use config_loader::catalog::{View, hostname};
 use config_loader::resource::istio::{GatewayRef, Protocol, Server};
+use ipnet::IpNet;
 
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::bound::Bound;
 use crate::compile::listeners::bound::served_hosts;
+use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts, need_again};
 use crate::compile::provenance::provenance_of;
 use crate::compile::route_source::RouteSource;
 use crate::compile::rules;
@@ -24,7 +25,7 @@ use crate::identity::Identity;
 use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
 use traffic::filter::{Action, Redirect, RouteFilters, Scheme};
 use traffic::provenance::Provenance;
-use traffic::route::{Conditions, Rule, Table, TextMatch};
+use traffic::route::{Conditions, Rule, TextMatch};
 
 /// Route source at a listener, for one host.
 pub(in crate::compile) struct Attached<'a> {
@@ -43,6 +44,8 @@ pub(in crate::compile) struct HostParts<'a> {
     pub is_of_server: bool,
     /// Whether a gRPC-Web server has the host.
     pub is_grpc_web: bool,
+    /// Address of a service, or block of addresses, that the host is.
+    pub net: Option<IpNet>,
 }
 
 /// Returns every host of a listener with its route sources: those of the first server come first, and those of one
@@ -92,19 +95,6 @@ pub(in crate::compile) fn hosts<'a>(
     hosts
 }
 
-/// Returns the numbers of the virtual hosts whose name is the address of a service, or a block of addresses.
-pub(in crate::compile) fn addresses(
-    virtual_hosts: &[Arc<VirtualHost>],
-    clusters: &Clusters<'_>,
-) -> Addresses {
-    let numbered = virtual_hosts.iter().zip(0..);
-    let addresses = numbered.filter_map(|(host, number)| {
-        let net = vips::of_name(&host.name)?;
-        clusters.vips().has(net).then_some((net, number))
-    });
-    Addresses::new(addresses)
-}
-
 /// Whether a server accepts a host of a route source.
 fn lets_in(server: &Server, source: &RouteSource, host: &str) -> bool {
     server.hosts.iter().any(|of_server| {
@@ -150,7 +140,6 @@ impl<'a> HostParts<'a> {
 
 /// Compiles the virtual hosts of some servers of a listener.
 pub(in crate::compile) struct HostCompiler<'a> {
-    pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
     pub visible: &'a VisibleRoutes,
@@ -164,22 +153,47 @@ impl HostCompiler<'_> {
     /// Returns all virtual hosts; those of the previous snapshot if they have not changed.
     pub(in crate::compile) fn compile(
         &self,
-        servers: &[Bound<'_>],
+        (name, servers): (&str, &[Bound<'_>]),
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
-        if let Some(hosts) = self.patch(servers, clusters) {
-            return hosts;
-        }
-        let sources = self.visible.all().iter();
-        let parts = hosts(servers, sources, self.identity, |host| {
-            clusters.aliases(host)
+        let mut kept = KeptHosts::take(format!("{:?} {name}", self.key), clusters);
+        let inputs = servers.iter().map(Bound::fingerprint);
+        let inputs = clusters.inputs(inputs.collect::<Vec<_>>());
+        let patched = match kept.is_list_kept(inputs, clusters) {
+            true => self.patch(servers, &mut kept, clusters),
+            false => None,
+        };
+        let is_patched = patched.is_some();
+        let hosts = patched.unwrap_or_else(|| self.all((inputs, servers), &mut kept, clusters));
+        kept.put(is_patched, clusters);
+        hosts
+    }
+
+    fn all(
+        &self,
+        (inputs, servers): (u64, &[Bound<'_>]),
+        kept: &mut KeptHosts,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<HttpHosts> {
+        let parts = kept.list(inputs, clusters, || {
+            let sources = self.visible.all(clusters.view()).iter();
+            let mut parts = hosts(servers, sources, self.identity, |host| {
+                clusters.aliases(host)
+            });
+            for (name, parts) in &mut parts {
+                parts.net = vips::of_name(name).filter(|net| clusters.vips().has(*net));
+            }
+            parts
         });
-        let virtual_hosts: Vec<Arc<VirtualHost>> = parts
-            .into_iter()
-            .filter(|(_, parts)| self.is_served(parts))
-            .map(|(name, parts)| self.virtual_host(name, &parts, clusters))
-            .collect();
-        let addresses = addresses(&virtual_hosts, clusters);
+        let mut virtual_hosts = Vec::with_capacity(parts.len());
+        let mut nets = Vec::new();
+        for (name, parts) in parts {
+            if let Some(host) = self.virtual_host(name, &parts, kept, clusters) {
+                nets.extend(parts.net.zip(u32::try_from(virtual_hosts.len()).ok()));
+                virtual_hosts.push(host);
+            }
+        }
+        let addresses = Addresses::new(nets.into_iter());
         if let Some(before) = self.before
             && before.virtual_hosts.len() == virtual_hosts.len()
             && before.exports.as_ref().map(Arc::as_ptr) == self.exports.map(Arc::as_ptr)
@@ -196,105 +210,101 @@ impl HostCompiler<'_> {
         Arc::new(HttpHosts::new(virtual_hosts, addresses, exports))
     }
 
-    /// Returns the virtual hosts of the previous snapshot, with those that the change touches compiled again; `None` if
-    /// all have to be checked.
-    fn patch(&self, servers: &[Bound<'_>], clusters: &mut Clusters<'_>) -> Option<Arc<HttpHosts>> {
+    /// Returns the virtual hosts of the snapshot before, with those made again that the change touches; `None` if all
+    /// have to be looked at.
+    fn patch(
+        &self,
+        servers: &[Bound<'_>],
+        kept: &mut KeptHosts,
+        clusters: &mut Clusters<'_>,
+    ) -> Option<Arc<HttpHosts>> {
         let before = self.before?;
-        let touched = clusters.touched_routes().sources()?;
         if before.exports.as_ref().map(Arc::as_ptr) != self.exports.map(Arc::as_ptr) {
             return None;
         }
-        let parts = match touched.is_empty() {
-            true => BTreeMap::new(),
-            false => self.touched_hosts(touched, servers, clusters)?,
-        };
-        let mut numbers = BTreeMap::new();
-        for (name, parts) in parts {
-            if !self.is_served(&parts) {
-                return None;
-            }
-            numbers.insert(before.number(&name)?, parts);
-        }
-        let mut virtual_hosts = before.virtual_hosts.to_vec();
-        let mut is_same = true;
-        for (number, (before, host)) in before
-            .virtual_hosts
-            .iter()
-            .zip(&mut virtual_hosts)
-            .enumerate()
-        {
-            match numbers.get(&number) {
-                Some(parts) => {
-                    *host = self.virtual_host(Arc::clone(&before.name), parts, clusters);
-                    is_same &= Arc::ptr_eq(before, host);
-                }
-                None => need_again(before, clusters),
+        let mut made = BTreeMap::new();
+        for (name, parts) in self.parts_of(&kept.touched(), servers, clusters)? {
+            let number = before.number(&name);
+            match (number, self.virtual_host(name, &parts, kept, clusters)) {
+                (Some(number), Some(host)) => drop(made.insert(number, host)),
+                (None, None) => {}
+                // it comes or goes
+                _ => return None,
             }
         }
-        if is_same {
+        let hosts = before.virtual_hosts.iter().enumerate();
+        for (_, host) in hosts.filter(|(number, _)| !made.contains_key(number)) {
+            need_again(host, clusters);
+        }
+        made.retain(|number, host| !Arc::ptr_eq(&before.virtual_hosts[*number], host));
+        if made.is_empty() {
             return Some(Arc::clone(before));
         }
-        // addresses stay the same here: after a change of them, all virtual hosts are checked
+        let mut virtual_hosts = before.virtual_hosts.to_vec();
+        for (number, host) in made {
+            virtual_hosts[number] = host;
+        }
         Some(Arc::new(before.with_routes(virtual_hosts)))
     }
 
-    /// Returns the parts of the virtual hosts of these sources; `None` if one of them has aliases, which depend on all
-    /// other sources.
-    fn touched_hosts<'a>(
+    /// Returns the parts of virtual hosts in an unchanged list; `None` if one of their sources is served by other names,
+    /// too, which depends on all sources.
+    fn parts_of<'a>(
         &'a self,
-        touched: &'a [RouteSource],
+        names: &BTreeSet<Arc<str>>,
         servers: &'a [Bound<'_>],
         clusters: &Clusters<'_>,
     ) -> Option<BTreeMap<Arc<str>, HostParts<'a>>> {
+        if names.is_empty() {
+            return Some(BTreeMap::new());
+        }
+        let sharing = self.visible.sharing(clusters.view(), names);
         let domain = &self.identity.domain;
-        let mut full_hosts = touched.iter().flat_map(|source| source.hosts(domain));
+        let mut full_hosts = sharing.iter().flat_map(|source| source.hosts(domain));
         if full_hosts.any(|host| !clusters.aliases(&host).is_empty()) {
             return None;
         }
-        let names = hosts(servers, touched.iter(), self.identity, |_| Vec::new());
-        let names: BTreeSet<Arc<str>> = names
-            .into_iter()
-            .filter(|(_, parts)| !parts.attached.is_empty())
-            .map(|(name, _)| name)
-            .collect();
-        // others may share these virtual hosts
-        let sharing = self.visible.sharing(&names).into_iter();
-        let mut parts = hosts(servers, sharing, self.identity, |host| {
-            clusters.aliases(host)
-        });
+        let mut parts = hosts(servers, sharing.into_iter(), self.identity, |_| Vec::new());
         parts.retain(|name, _| names.contains(name));
         Some(parts)
     }
 
-    /// Returns one virtual host; the one of the previous snapshot if its inputs have not changed.
+    /// Returns one virtual host, that of the snapshot before if nothing that it is made of has changed; `None` if no
+    /// route source keeps a rule, so that the wider host serves.
     pub(in crate::compile) fn virtual_host(
         &self,
         name: Arc<str>,
         parts: &HostParts<'_>,
+        kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
-    ) -> Arc<VirtualHost> {
-        let fingerprint = self.fingerprint(&name, parts, clusters);
-        let before = self.before.and_then(|before| before.named(&name));
-        if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
-            return keep(before, clusters);
+    ) -> Option<Arc<VirtualHost>> {
+        let mut hasher = DefaultHasher::new();
+        (self.key, &parts.redirect, parts.is_of_server).hash(&mut hasher);
+        for attached in &parts.attached {
+            attached.source.id().hash(&mut hasher);
+            for gateway in &attached.gateways {
+                gateway.to_string().hash(&mut hasher);
+            }
         }
-        let redirect = parts.redirect.as_ref().map(https_redirect);
-        let compiled = redirect.into_iter().chain(self.routes(parts, clusters));
-        let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.unzip();
-        Arc::new(VirtualHost {
+        let host = HostPart {
+            before: self.before.and_then(|before| before.named(&name)),
             name,
-            table: Table::compile(rules),
-            routes: routes.into_boxed_slice(),
             is_grpc_web: parts.is_grpc_web,
-            fingerprint,
+            inputs: hasher.finish(),
+        };
+        kept.virtual_host(host, clusters, |clusters| {
+            if !self.is_served(parts, clusters.view()) {
+                return None;
+            }
+            let redirect = parts.redirect.as_ref().map(https_redirect);
+            let routes = self.routes(parts, clusters);
+            Some(redirect.into_iter().chain(routes).collect())
         })
     }
 
-    /// Whether these parts make a virtual host. If no route source has a rule for this listener, the wider host
-    /// applies.
-    fn is_served(&self, parts: &HostParts<'_>) -> bool {
+    fn is_served(&self, parts: &HostParts<'_>, view: View<'_>) -> bool {
         let keeps_rule = |attached: &Attached<'_>| {
-            rules::keeps_any(attached.source, self.resources, &self.scope(attached))
+            rules::keeps_any(attached.source, view, &self.scope(attached))
         };
         parts.is_of_server || parts.attached.iter().any(keeps_rule)
     }
@@ -313,7 +323,7 @@ impl HostCompiler<'_> {
         let mut routes = Vec::new();
         for attached in &parts.attached {
             let scope = self.scope(attached);
-            let rules = delegates::expand(attached.source, self.resources);
+            let rules = delegates::expand(attached.source, clusters.view());
             rules::compile(&rules, &scope, clusters, &mut routes);
         }
         let is_last = |(rule, _): &Compiled| rule.conditions.goes_last();
@@ -321,60 +331,6 @@ impl HostCompiler<'_> {
             routes.sort_by_key(is_last);
         }
         routes
-    }
-
-    /// Returns the hash of all inputs of a host's routes: the route sources and their delegates, their locations, the
-    /// ports that their destinations resolve to, and their traffic shifts. Clusters are not included: routes refer to
-    /// them by number.
-    fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (name, self.key, &parts.redirect, parts.is_grpc_web).hash(&mut hasher);
-        for attached in &parts.attached {
-            for gateway in &attached.gateways {
-                gateway.to_string().hash(&mut hasher);
-            }
-            self.hash_source(attached.source, clusters, &mut hasher);
-            for (_, name) in attached.source.delegates() {
-                if let Ok(delegate) = attached.source.delegate(name, self.resources) {
-                    self.hash_source(&delegate, clusters, &mut hasher);
-                }
-            }
-        }
-        hasher.finish()
-    }
-
-    fn hash_source(
-        &self,
-        source: &RouteSource,
-        clusters: &Clusters<'_>,
-        hasher: &mut DefaultHasher,
-    ) {
-        source.hash_content(hasher);
-        for destination in source.http().iter().flat_map(|rule| rule.destinations()) {
-            let host = clusters.destination(&destination.host, &source.id().namespace);
-            host.hash(hasher);
-            clusters.shifts(&host).hash(hasher);
-            if destination.port.is_none() {
-                let port = clusters.port(&host, None, self.key.address.port());
-                port.hash(hasher);
-            }
-        }
-    }
-}
-
-/// Keeps an unchanged virtual host, and the clusters that it leads to.
-pub(in crate::compile) fn keep(
-    host: &Arc<VirtualHost>,
-    clusters: &mut Clusters<'_>,
-) -> Arc<VirtualHost> {
-    need_again(host, clusters);
-    Arc::clone(host)
-}
-
-/// Keeps the clusters that an unchanged virtual host leads to.
-fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
-    for destination in host.routes.iter().flat_map(Route::destinations) {
-        clusters.need_again(destination);
     }
 }
 

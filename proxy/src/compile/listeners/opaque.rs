@@ -112,7 +112,10 @@ impl OpaqueCompiler<'_> {
     /// sources whose hosts have addresses come first, for connections to these addresses.
     fn tcp(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
         let mut addressed: Vec<(IpNet, &RouteSource)> = Vec::new();
-        for source in self.attached(bound).filter(|one| !one.tcp().is_empty()) {
+        for source in self.attached(bound) {
+            if source.tcp(clusters.view()).is_empty() {
+                continue;
+            }
             let vips = self.vips(source, clusters).into_iter();
             addressed.extend(vips.map(|net| (net, source)));
         }
@@ -145,7 +148,7 @@ impl OpaqueCompiler<'_> {
         (to, clusters): (Option<IpNet>, &mut Clusters<'_>),
         compiled: &mut Vec<Compiled>,
     ) -> bool {
-        for rule in source.tcp() {
+        for rule in source.tcp(clusters.view()) {
             for (line, clients) in self.admitting(rule, &bound.reference) {
                 let provenance = source.provenance(line);
                 let route = self.route(source, &rule.route, provenance.clone(), clusters);
@@ -193,7 +196,7 @@ impl OpaqueCompiler<'_> {
     /// Adds every `tls` rule of every route source, one match block at a time.
     fn tls(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
         for source in self.attached(bound) {
-            for rule in source.tls() {
+            for rule in source.tls(clusters.view()) {
                 let blocks = rule.matches.iter();
                 for block in blocks.filter(|block| self.admits(block, &bound.reference)) {
                     compiled.push(self.tls_block(source, rule, block, clusters));

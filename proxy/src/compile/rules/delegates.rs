@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use config_loader::ResourceSet;
+use config_loader::catalog::View;
 use config_loader::resource::Line;
 use config_loader::resource::istio::{HttpAction, HttpMatch, HttpRule, StringMatch, conflict};
 
@@ -11,13 +11,11 @@ use crate::compile::rules::scope::Sourced;
 
 /// Returns the rules of a source, with those of its delegates in place of the rules that name them. If a delegate
 /// provides no rules, its root rule is dropped; the others stay.
-pub(in crate::compile) fn expand<'a>(
-    root: &'a RouteSource,
-    resources: &ResourceSet,
-) -> Vec<Sourced<'a>> {
-    let mut rules = Vec::with_capacity(root.http().len());
+pub(in crate::compile) fn expand<'a>(root: &'a RouteSource, view: View<'_>) -> Vec<Sourced<'a>> {
+    let own_rules = root.http(view);
+    let mut rules = Vec::with_capacity(own_rules.len());
     let own = root.provenance(Line(0));
-    for rule in root.http() {
+    for rule in own_rules {
         let rule: &HttpRule = rule;
         let HttpAction::Delegate(named) = &rule.action else {
             rules.push(Sourced {
@@ -27,11 +25,11 @@ pub(in crate::compile) fn expand<'a>(
             });
             continue;
         };
-        let Ok(delegate) = root.delegate(&named.name, resources) else {
+        let Ok(delegate) = root.delegate(&named.name, view) else {
             continue;
         };
         let at = delegate.provenance(Line(0));
-        let lent = delegate.http().iter();
+        let lent = delegate.http(view).iter();
         let lent = lent.filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
         let merged = lent.filter_map(|inner| merge(rule, inner));
         rules.extend(merged.map(|rule| Sourced {

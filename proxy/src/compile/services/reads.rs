@@ -1,4 +1,4 @@
-//! Recorded reads of data that is derived from resources about services.
+//! Reads of what services, clusters and virtual hosts follow from beside resources.
 
 use config_loader::catalog::Read;
 
@@ -22,3 +22,12 @@ pub(in crate::compile) const EVERY: Read<'_> = Read::Index("all services", "", "
 
 /// Read of the virtual addresses of services.
 pub(in crate::compile) const VIPS: Read<'_> = Read::Index("addresses of services", "", "");
+
+/// The read of where route sources are attached: their hosts, gateways, namespaces and precedence.
+pub(in crate::compile) const ATTACHED: Read<'_> = Read::Index("attached route sources", "", "");
+
+/// The read of certificates of clients.
+pub(in crate::compile) const CERTIFICATES: Read<'_> = Read::Index("certificates", "", "");
+
+/// The read of addresses of DNS names, which may be others at any time.
+pub(in crate::compile) const ADDRESSES: Read<'_> = Read::Index("addresses of DNS names", "", "");

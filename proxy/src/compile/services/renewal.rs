@@ -26,11 +26,9 @@ impl Services {
         let mut hosts = self.follow_indexes(renewal, changes);
         self.renew_members(renewal, changes);
         let mut claims_differ = self.renew_clusters(renewal, changes, &mut hosts);
-        for (unit, made) in &self.units {
-            if let (Unit::Outside(host), Some(why)) = (unit, changes.why(&made.reads)) {
-                hosts
-                    .entry(Arc::clone(host))
-                    .or_insert_with(|| Arc::clone(why));
+        for (unit, why) in self.readers.touched(changes) {
+            if let Unit::Outside(host) = unit {
+                hosts.entry(host).or_insert(why);
             }
         }
         for (host, why) in hosts {
@@ -92,6 +90,7 @@ impl Services {
             let is_gone = |unit: &&Unit| !matches!(unit, Unit::Outside(_)) && !units.contains(unit);
             let gone: Vec<Unit> = self.units.keys().filter(is_gone).cloned().collect();
             for unit in gone {
+                self.readers.remove(&unit);
                 let made = self.units.remove(&unit);
                 let (hosts, claims) =
                     made.map_or_else(Default::default, |made| (made.hosts, made.claims));
@@ -103,15 +102,10 @@ impl Services {
                 .filter(|unit| !self.units.contains_key(unit));
             stale.extend(new.map(|unit| (unit, Arc::clone(&why))));
         }
-        for (unit, made) in &self.units {
-            if let Some(why) = changes.why(&made.reads)
-                && !matches!(unit, Unit::Outside(_))
-            {
-                stale.push((unit.clone(), Arc::clone(why)));
-            }
-        }
+        let touched = self.readers.touched(changes).into_iter();
+        stale.extend(touched.filter(|(unit, _)| !matches!(unit, Unit::Outside(_))));
         for (unit, why) in stale {
-            let (drafts, made) = self.make(renewal, |collector| match &unit {
+            let (drafts, made) = self.make(renewal, &unit, |collector| match &unit {
                 Unit::Named(name) => {
                     kube::collect_named(collector, name);
                     imports::collect_named(collector, name);
@@ -129,9 +123,9 @@ impl Services {
             claims_differ |= claims != made.claims;
             for draft in drafts {
                 // a service of a cluster replaces an outside service with the same host
-                let outside = self
-                    .units
-                    .remove(&Unit::Outside(Arc::clone(&draft.service.host)));
+                let outside = Unit::Outside(Arc::clone(&draft.service.host));
+                self.readers.remove(&outside);
+                let outside = self.units.remove(&outside);
                 claims_differ |= outside.is_some_and(|outside| !outside.claims.is_empty());
                 self.put(draft.finish(), &why, changes);
             }
@@ -160,11 +154,13 @@ impl Services {
         {
             return false;
         }
-        let (drafts, made) = self.make(renewal, |collector| outside::collect(collector, host));
         let unit = Unit::Outside(Arc::clone(host));
+        let collect = |collector: &mut Collector<'_>| outside::collect(collector, host);
+        let (drafts, made) = self.make(renewal, &unit, collect);
         let before = self.units.remove(&unit).map(|made| made.claims);
         let claims_differ = before.unwrap_or_default() != made.claims;
         if drafts.is_empty() {
+            self.readers.remove(&unit);
             self.free(vec![Arc::clone(host)], why, &mut Hosts::new(), changes);
         } else {
             self.units.insert(unit, made);
@@ -175,14 +171,15 @@ impl Services {
         claims_differ
     }
 
-    /// Builds a unit.
+    /// Makes a unit, and keeps its reads.
     fn make(
         &mut self,
         renewal: Renewal<'_>,
+        unit: &Unit,
         collect: impl FnOnce(&mut Collector<'_>),
     ) -> (Vec<Draft>, Made) {
         let selections = RefCell::new(std::mem::take(&mut self.selections));
-        let (drafts, made) = {
+        let (drafts, made, reads) = {
             let mut collector = Collector::new(
                 (renewal.view(), renewal.identity),
                 (&self.catalog, &self.members),
@@ -192,15 +189,9 @@ impl Services {
             let (drafts, claims) = collector.finish();
             let hosts = drafts.iter().map(|draft| Arc::clone(&draft.service.host));
             let hosts = hosts.collect();
-            (
-                drafts,
-                Made {
-                    reads,
-                    hosts,
-                    claims,
-                },
-            )
+            (drafts, Made { hosts, claims }, reads)
         };
+        self.readers.insert(unit.clone(), reads);
         self.selections = selections.into_inner();
         (drafts, made)
     }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use config_loader::catalog::{Reads, Tape, View};
+use config_loader::catalog::{Tape, View};
 use config_loader::{Name, ResourceSet};
 
 use crate::compile::services::vips::Claim;
 use crate::identity::Identity;
 
 /// Services that are built together.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::compile) enum Unit {
     /// All services of clusters: Destinations add to services that other resources describe.
     Clusters,
@@ -22,7 +22,6 @@ pub(in crate::compile) enum Unit {
 /// Unit that was built.
 #[derive(Debug)]
 pub(in crate::compile) struct Made {
-    pub reads: Reads,
     pub hosts: Vec<Arc<str>>,
     pub claims: Vec<Claim>,
 }

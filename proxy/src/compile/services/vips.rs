@@ -51,6 +51,8 @@ impl Claim {
 pub(in crate::compile) struct Vips {
     all: HashSet<IpNet>,
     by_host: HashMap<Arc<str>, Vec<IpNet>>,
+    /// Returns the hash of all addresses.
+    pub(in crate::compile) fingerprint: u64,
 }
 
 impl Vips {
@@ -67,22 +69,18 @@ impl Vips {
                     .push(net);
             }
         }
+        let all = vips.by_host.iter().map(|one| {
+            let mut hasher = DefaultHasher::new();
+            one.hash(&mut hasher);
+            hasher.finish()
+        });
+        vips.fingerprint = all.fold(0, u64::wrapping_add);
         vips
     }
 
     /// Returns the virtual addresses of a host.
     pub(in crate::compile) fn of(&self, host: &str) -> &[IpNet] {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the hash of all addresses.
-    pub(in crate::compile) fn fingerprint(&self) -> u64 {
-        let all = self.by_host.iter().map(|one| {
-            let mut hasher = DefaultHasher::new();
-            one.hash(&mut hasher);
-            hasher.finish()
-        });
-        all.fold(0, u64::wrapping_add)
     }
 
     /// Whether exactly this address or block belongs to a host.

@@ -144,7 +144,12 @@ pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
         writeln!(out, "{key:?} {provenance:?} {protocols:?}").unwrap();
         writeln!(out, "{proxy_protocol:?} {skipped:?}").unwrap();
         if !matches!(service, Service::Http(_)) {
-            writeln!(out, "{service:?}").unwrap();
+            // what a virtual host was rebuilt for is no part of it
+            for (number, part) in format!("{service:?}").split("cause: ").enumerate() {
+                let rest = part.split_once("fingerprint: ").filter(|_| number > 0);
+                write!(out, "{}", rest.map_or(part, |(_, rest)| rest)).unwrap();
+            }
+            writeln!(out).unwrap();
         }
         for hosts in listener.all_http() {
             let names = hosts.virtual_hosts.iter().map(|host| &host.name);

@@ -406,6 +406,32 @@ fn cluster_names_the_resource_that_rebuilt_it() {
 }
 
 #[test]
+fn virtual_host_names_the_resource_that_rebuilt_it() {
+    let world = World::empty();
+    let (mut service_cache, mut set) = (ServiceCache::default(), load(REST));
+    apply(&Edit::Route(0, Some(2)), &mut set);
+    let mut snapshot = again(&world, &set, &Snapshot::default(), &mut service_cache);
+    let edits = [
+        // a delegate, the ports of a destination without one, and the rules themselves
+        (Edit::Route(0, Some(1)), "VirtualService/ns1/v0"),
+        (Edit::Service('b', Some(2)), "Service/ns1/b"),
+        (Edit::Slice(0, 'b', 2, false), "Service/ns1/b"),
+        (Edit::Rule(0, Some(0)), "Service/ns1/b"),
+        (Edit::Entry(0, Some(1)), "ServiceEntry/default/e0"),
+        (Edit::Route(0, Some(2)), "VirtualService/ns1/v0"),
+        (Edit::Route(1, Some(9)), "VirtualService/ns1/v0"),
+    ];
+    for (edit, cause) in edits {
+        apply(&edit, &mut set);
+        snapshot = again(&world, &set, &snapshot, &mut service_cache);
+        let listener = snapshot.listeners.values().next().unwrap();
+        let host = listener.all_http().next().unwrap();
+        let host = host.named("one.example").unwrap();
+        assert_eq!(host.cause.as_deref(), Some(cause), "{edit:?}");
+    }
+}
+
+#[test]
 fn virtual_host_follows_the_addresses_of_its_service() {
     let route = Edit::Route(0, Some(ROUTES.len() - 1));
     let entries = [0, 4, 0].map(|entry| Edit::Entry(1, Some(entry)));

@@ -7,17 +7,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::{Changes, Tape};
+use config_loader::catalog::{Changes, Readers, Tape};
 
 use crate::compile::Inputs;
 #[cfg(test)]
 use crate::compile::service::Service;
 use crate::compile::services::Services;
+use crate::compile::services::reads::{ADDRESSES, CERTIFICATES};
 use crate::compile::services::unit::Renewal;
-use crate::compile::update::changes::TouchedRoutes;
-use crate::compile::update::cluster_reads::{ADDRESSES, CERTIFICATES, ClusterReads};
+use crate::compile::update::host_reads::AllHostReads;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
+use traffic::registry::ClusterId;
 
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
@@ -29,7 +30,8 @@ struct CachedServices {
     certificates: u64,
     services: Services,
     routes: VisibleRoutes,
-    clusters: ClusterReads,
+    clusters: Readers<ClusterId>,
+    hosts: AllHostReads,
 }
 
 /// Start of a compile: results of the last one, and the differences from it.
@@ -37,10 +39,11 @@ pub(in crate::compile) struct Start {
     pub services: Services,
     pub routes: VisibleRoutes,
     /// Reads of clusters.
-    pub clusters: ClusterReads,
+    pub clusters: Readers<ClusterId>,
+    /// Reads of virtual hosts.
+    pub hosts: AllHostReads,
     /// Differences from the compile before.
     pub changes: Changes,
-    pub touched: TouchedRoutes,
 }
 
 impl ServiceCache {
@@ -53,9 +56,9 @@ impl ServiceCache {
             return Start {
                 services: Services::collect(resources, identity),
                 routes: VisibleRoutes::collect(resources, identity),
-                clusters: ClusterReads::default(),
+                clusters: Readers::default(),
+                hosts: AllHostReads::default(),
                 changes: Changes::everything("identity of the proxy"),
-                touched: TouchedRoutes::default(),
             };
         };
         let CachedServices {
@@ -63,10 +66,11 @@ impl ServiceCache {
             mut services,
             routes,
             clusters,
+            hosts,
             ..
         } = kept;
-        let routes = routes.follow(&before, resources, identity);
         let mut changes = Changes::between(&before, resources);
+        let routes = routes.follow((&before, resources), identity, &mut changes);
         changes.add(ADDRESSES, &"addresses of DNS names".into());
         if kept.certificates != inputs.certificates.revision() {
             changes.add(CERTIFICATES, &"certificates".into());
@@ -78,14 +82,12 @@ impl ServiceCache {
             tape,
         };
         services.follow(renewal, &mut changes);
-        let of_services = (&services, &changes);
-        let touched = TouchedRoutes::between(&before, resources, identity, of_services);
         Start {
             services,
             routes,
             clusters,
+            hosts,
             changes,
-            touched,
         }
     }
 
@@ -94,7 +96,8 @@ impl ServiceCache {
         &mut self,
         inputs: &Inputs<'_>,
         certificates: u64,
-        (services, routes, clusters): (Services, VisibleRoutes, ClusterReads),
+        (services, routes): (Services, VisibleRoutes),
+        (clusters, hosts): (Readers<ClusterId>, AllHostReads),
     ) {
         self.0 = Some(CachedServices {
             resources: inputs.resources.clone(),
@@ -103,6 +106,7 @@ impl ServiceCache {
             services: services.without_lists(),
             routes,
             clusters,
+            hosts,
         });
     }
 }

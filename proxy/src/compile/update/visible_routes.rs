@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::{HostIndex, hostname};
+use config_loader::catalog::{Changes, HostIndex, View, hostname};
 
 use crate::compile::applies::{is_visible, visible};
 use crate::compile::route_source::RouteSource;
+use crate::compile::services::reads::ATTACHED;
 use crate::identity::Identity;
 
 /// Maximum number of changes that are applied one by one; after more, all sources are collected again.
@@ -35,23 +36,34 @@ impl VisibleRoutes {
         routes
     }
 
-    /// Applies a change of the resources.
+    /// Follows a change of the resources, and adds to `changes` that a visible source is attached elsewhere.
     pub(in crate::compile) fn follow(
         mut self,
-        before: &ResourceSet,
-        now: &ResourceSet,
+        (before, now): (&ResourceSet, &ResourceSet),
         identity: &Identity,
+        changes: &mut Changes,
     ) -> Self {
-        let changes = RouteSource::differences(before, now).take(FOLLOWED_MAX + 1);
-        let changes: Vec<_> = changes.collect();
-        if changes.len() > FOLLOWED_MAX {
+        let visible = |source: Option<RouteSource>| source.filter(|one| is_visible(one, identity));
+        let differences = RouteSource::differences(before, now);
+        let differences = differences.map(|(gone, came)| (visible(gone), visible(came)));
+        let differences: Vec<_> = differences.collect();
+        for (gone, came) in &differences {
+            let moved = match (gone, came) {
+                (Some(gone), Some(came)) => !gone.is_attached_as(came),
+                _ => true,
+            };
+            if let Some(source) = came.as_ref().or(gone.as_ref()).filter(|_| moved) {
+                changes.add(ATTACHED, &source.id().to_string().into());
+            }
+        }
+        if differences.len() > FOLLOWED_MAX {
             return Self::collect(now, identity);
         }
-        for (gone, came) in changes {
-            if let Some(gone) = gone.filter(|gone| is_visible(gone, identity)) {
+        for (gone, came) in differences {
+            if let Some(gone) = gone {
                 self.remove(&gone, identity);
             }
-            if let Some(came) = came.filter(|came| is_visible(came, identity)) {
+            if let Some(came) = came {
                 let at = self
                     .in_order
                     .partition_point(|one| one.precedence() < came.precedence());
@@ -82,17 +94,24 @@ impl VisibleRoutes {
     }
 
     /// Returns all sources, in the order of their precedence.
-    pub(in crate::compile) fn all(&self) -> &[RouteSource] {
+    pub(in crate::compile) fn all(&self, view: View<'_>) -> &[RouteSource] {
+        view.read(ATTACHED, || 0);
         &self.in_order
     }
 
     /// Returns the sources for exactly this host, in no order.
-    pub(in crate::compile) fn of_host(&self, host: &str) -> &[RouteSource] {
+    pub(in crate::compile) fn of_host(&self, view: View<'_>, host: &str) -> &[RouteSource] {
+        view.read(ATTACHED, || 0);
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the sources with a host that intersects one of these names, in the order of their precedence.
-    pub(in crate::compile) fn sharing(&self, names: &BTreeSet<Arc<str>>) -> Vec<&RouteSource> {
+    pub(in crate::compile) fn sharing(
+        &self,
+        view: View<'_>,
+        names: &BTreeSet<Arc<str>>,
+    ) -> Vec<&RouteSource> {
+        view.read(ATTACHED, || 0);
         let mut sharing: Vec<&RouteSource> = Vec::new();
         for name in names {
             sharing.extend(self.by_host.covering(name).flatten());

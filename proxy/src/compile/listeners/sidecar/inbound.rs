@@ -339,6 +339,7 @@ fn hosts(
         table: Table::compile(vec![rule]),
         routes: Box::new([route]),
         is_grpc_web,
+        cause: None,
         fingerprint,
     };
     Arc::new(HttpHosts::with_aliases(vec![Arc::new(host)], Vec::new()))

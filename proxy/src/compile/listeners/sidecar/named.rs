@@ -10,7 +10,8 @@ use config_loader::resource::istio::GatewayRef;
 
 use crate::compile::Inputs;
 use crate::compile::clusters::{self, Clusters};
-use crate::compile::listeners::hosts::{Attached, HostCompiler, HostParts, keep};
+use crate::compile::listeners::hosts::{Attached, HostCompiler, HostParts};
+use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts};
 use crate::compile::route_source::RouteSource;
 use crate::compile::rules;
 use crate::compile::rules::destinations::part_of;
@@ -23,7 +24,7 @@ use crate::snapshot::{Destination, HttpHosts, ListenerKey, Route, VirtualHost};
 use traffic::cluster::Split;
 use traffic::filter::RouteFilters;
 use traffic::provenance::Provenance;
-use traffic::route::{Conditions, Rule, Table};
+use traffic::route::{Conditions, Rule};
 
 use super::unknown::Unknown;
 
@@ -70,12 +71,15 @@ impl NamedHosts<'_> {
         services: &[(Arc<Service>, Port)],
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
+        let mut kept = KeptHosts::take(format!("{:?}", self.key), clusters);
         let mut named: Vec<NamedHost> = Vec::with_capacity(services.len() + 1);
         for (service, port) in services {
-            let host = self.of_service(service, port, clusters);
-            named.push((host, self.aliases(service, clusters)));
+            if let Some(host) = self.of_service(service, port, &mut kept, clusters) {
+                named.push((host, self.aliases(service, clusters)));
+            }
         }
-        self.add_unserved(services, &mut named, clusters);
+        self.add_unserved(services, (&mut named, &mut kept), clusters);
+        kept.put(false, clusters);
         if !named.iter().any(|(host, _)| &*host.name == "*") {
             let before = self.before.and_then(|before| before.named("*"));
             let port = self.key.address.port();
@@ -110,39 +114,40 @@ impl NamedHosts<'_> {
         &self,
         service: &Arc<Service>,
         port: &Port,
+        kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
-    ) -> Arc<VirtualHost> {
+    ) -> Option<Arc<VirtualHost>> {
         let name = &service.host;
         let behind = clusters.behind_alias(name);
         let ruled = self.sources.find(name);
         let ruled = ruled.or_else(|| self.sources.find(&behind));
         let source = ruled.and_then(|sources| sources.first());
-        match source.filter(|source| self.keeps_rule(source)) {
+        match source.filter(|source| self.keeps_rule(source, clusters)) {
             Some(source) => {
                 let is_grpc_web = port.carries == Carries::GrpcWeb;
-                self.of_source(name, source, is_grpc_web, clusters)
+                self.of_source((name, is_grpc_web), source, kept, clusters)
             }
-            None => self.own_route((service, &behind), port, clusters),
+            None => self.own_route((service, &behind), port, kept, clusters),
         }
     }
 
     /// Whether a route source has a rule for this listener. A source without one makes no virtual host.
-    fn keeps_rule(&self, source: &RouteSource) -> bool {
+    fn keeps_rule(&self, source: &RouteSource, clusters: &Clusters<'_>) -> bool {
         let scope = RuleScope {
             identity: self.inputs.identity,
             gateways: &[&MESH],
             port: self.key.address.port(),
         };
-        rules::keeps_any(source, self.inputs.resources, &scope)
+        rules::keeps_any(source, clusters.view(), &scope)
     }
 
     fn of_source(
         &self,
-        name: &Arc<str>,
+        (name, is_grpc_web): (&Arc<str>, bool),
         source: &RouteSource,
-        is_grpc_web: bool,
+        kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
-    ) -> Arc<VirtualHost> {
+    ) -> Option<Arc<VirtualHost>> {
         let parts = HostParts {
             is_grpc_web,
             attached: vec![Attached {
@@ -152,14 +157,13 @@ impl NamedHosts<'_> {
             ..HostParts::default()
         };
         let compiler = HostCompiler {
-            resources: self.inputs.resources,
             identity: self.inputs.identity,
             key: self.key,
             before: self.before,
             visible: self.visible,
             exports: None,
         };
-        compiler.virtual_host(Arc::clone(name), &parts, clusters)
+        compiler.virtual_host(Arc::clone(name), &parts, kept, clusters)
     }
 
     /// Adds the hosts of route sources that no service has on this port: on port 80, and on the ports of the services
@@ -167,7 +171,7 @@ impl NamedHosts<'_> {
     fn add_unserved(
         &self,
         services: &[(Arc<Service>, Port)],
-        named: &mut Vec<NamedHost>,
+        (named, kept): (&mut Vec<NamedHost>, &mut KeptHosts),
         clusters: &mut Clusters<'_>,
     ) {
         let port = self.key.address.port();
@@ -192,10 +196,10 @@ impl NamedHosts<'_> {
                     })
                 }
             };
-            let source = sources.find(|source| !is_served && self.keeps_rule(source));
+            let source = sources.find(|source| !is_served && self.keeps_rule(source, clusters));
             if let Some(source) = source {
-                let virtual_host = self.of_source(host, source, false, clusters);
-                named.push((virtual_host, Vec::new()));
+                let virtual_host = self.of_source((host, false), source, kept, clusters);
+                named.extend(virtual_host.map(|host| (host, Vec::new())));
             }
         }
     }
@@ -222,46 +226,40 @@ impl NamedHosts<'_> {
         &self,
         (service, behind): (&Arc<Service>, &str),
         port: &Port,
+        kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
-    ) -> Arc<VirtualHost> {
+    ) -> Option<Arc<VirtualHost>> {
         let written = service.written();
         let provenance = written.unwrap_or_else(|| self.unknown.provenance.clone());
         let host = &service.host;
         let mut hasher = DefaultHasher::new();
-        let is_grpc_web = port.carries == Carries::GrpcWeb;
-        (host, behind, port.number, is_grpc_web).hash(&mut hasher);
-        (&provenance, self.key).hash(&mut hasher);
-        let shifts = clusters.shifts(behind).to_vec();
-        shifts.hash(&mut hasher);
-        let fingerprint = hasher.finish();
-        let before = self.before.and_then(|before| before.named(host));
-        if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
-            return keep(before, clusters);
-        }
-        let mut rules = Vec::with_capacity(1 + shifts.len());
-        for shift in &shifts {
-            self.add_shift(shift, port.number, &mut rules, clusters);
-        }
-        let (name, cluster) = clusters.need(&clusters::name(port.number, "", behind));
-        let destination = Destination {
-            name,
-            cluster,
-            position: 0,
-            provenance: provenance.clone(),
-        };
-        rules.push(self.rule(
-            Conditions::default(),
-            provenance,
-            vec![(1, destination)],
-            clusters,
-        ));
-        let (rules, routes): (Vec<Rule>, Vec<Route>) = rules.into_iter().unzip();
-        Arc::new(VirtualHost {
+        (behind, port.number, &provenance, self.key).hash(&mut hasher);
+        let part = HostPart {
             name: Arc::clone(host),
-            table: Table::compile(rules),
-            routes: routes.into_boxed_slice(),
-            is_grpc_web,
-            fingerprint,
+            is_grpc_web: port.carries == Carries::GrpcWeb,
+            inputs: hasher.finish(),
+            before: self.before.and_then(|before| before.named(host)),
+        };
+        kept.virtual_host(part, clusters, |clusters| {
+            let shifts = clusters.shifts(behind).to_vec();
+            let mut rules = Vec::with_capacity(1 + shifts.len());
+            for shift in &shifts {
+                self.add_shift(shift, port.number, &mut rules, clusters);
+            }
+            let (name, cluster) = clusters.need(&clusters::name(port.number, "", behind));
+            let destination = Destination {
+                name,
+                cluster,
+                position: 0,
+                provenance: provenance.clone(),
+            };
+            rules.push(self.rule(
+                Conditions::default(),
+                provenance,
+                vec![(1, destination)],
+                clusters,
+            ));
+            Some(rules)
         })
     }
 

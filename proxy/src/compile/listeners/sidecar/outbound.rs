@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use config_loader::catalog::View;
 use config_loader::resource::istio::{Bind, CaptureMode, EgressListener};
 use ipnet::IpNet;
 
@@ -60,7 +61,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
         let entry = egress.and_then(|egress| position(egress, key.address.port()));
         let rules = by_entry.entry(entry).or_insert_with(|| {
             let entry = egress.map(|egress| entry.and_then(|at| egress.get(at)));
-            Rules::of(entry, routes, identity)
+            Rules::of(entry, (routes, clusters.view()), identity)
         });
         add(made, key, &on_port, (rules, &unknown, routes), clusters);
     }
@@ -90,7 +91,7 @@ impl<'a> Rules<'a> {
     /// Returns all sources of the mesh if no Sidecar limits the egress; none if no entry is for the port.
     fn of(
         entry: Option<Option<&EgressListener>>,
-        routes: &'a VisibleRoutes,
+        (routes, view): (&'a VisibleRoutes, View<'_>),
         identity: &Identity,
     ) -> Self {
         let (domain, own) = (&identity.domain, &identity.namespace);
@@ -103,11 +104,11 @@ impl<'a> Rules<'a> {
             let mut hosts = source.hosts(domain);
             source.is_attached_to(&MESH) && hosts.any(|host| reaches(&source.id().namespace, &host))
         };
-        let counting: Vec<_> = routes.all().iter().filter(counts).collect();
+        let counting: Vec<_> = routes.all(view).iter().filter(counts).collect();
         Self {
-            http: by_host(&counting, domain, |source| !source.http().is_empty()),
-            tcp: by_host(&counting, domain, |source| !source.tcp().is_empty()),
-            tls: by_host(&counting, domain, |source| !source.tls().is_empty()),
+            http: by_host(&counting, domain, |source| !source.http(view).is_empty()),
+            tcp: by_host(&counting, domain, |source| !source.tcp(view).is_empty()),
+            tls: by_host(&counting, domain, |source| !source.tls(view).is_empty()),
         }
     }
 }

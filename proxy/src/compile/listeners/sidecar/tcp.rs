@@ -67,7 +67,7 @@ impl ConnectionRules<'_> {
         compiled: &mut Vec<Compiled>,
         clusters: &mut Clusters<'_>,
     ) -> bool {
-        for rule in source.tcp() {
+        for rule in source.tcp(clusters.view()) {
             for (line, subnets) in self.admitting(rule) {
                 let provenance = source.provenance(line);
                 let compiler = self.compiler();
@@ -126,7 +126,7 @@ impl ConnectionRules<'_> {
         ruled.dedup();
         let compiler = self.compiler();
         for source in ruled {
-            for rule in source.tls() {
+            for rule in source.tls(clusters.view()) {
                 let blocks = rule.matches.iter();
                 for block in blocks.filter(|block| compiler.admits(block, &MESH)) {
                     compiled.push(compiler.tls_block(source, rule, block, clusters));

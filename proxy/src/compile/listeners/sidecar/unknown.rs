@@ -124,6 +124,7 @@ impl<'a> Unknown<'a> {
             table: Table::compile(vec![rule]),
             routes: Box::new([route]),
             is_grpc_web: false,
+            cause: None,
             fingerprint,
         })
     }

@@ -20,7 +20,8 @@ fn set(objects: &[(&str, &str)]) -> ResourceSet {
 
 fn sharing(routes: &VisibleRoutes, name: &str) -> Vec<String> {
     let names = BTreeSet::from([Arc::from(name)]);
-    let sharing = routes.sharing(&names).into_iter();
+    let nothing = ResourceSet::default();
+    let sharing = routes.sharing((&nothing).into(), &names).into_iter();
     sharing.map(|source| source.id().name.to_string()).collect()
 }
 
@@ -38,14 +39,17 @@ fn virtual_services_share_a_name_if_their_hosts_intersect() {
     assert_eq!(sharing(&routes, "*.test"), ["a", "b", "c", "d"]);
     assert_eq!(sharing(&routes, "z.org"), ["d"]);
     let second = set(&[("a", "y.test"), ("b", "'*.test'"), ("e", "x.test")]);
-    let followed = routes.follow(&first, &second, &identity);
+    let mut changes = Changes::default();
+    let followed = routes.follow((&first, &second), &identity, &mut changes);
+    assert!(changes.has(ATTACHED));
     for name in ["x.test", "y.test", "*.test", "*", "z.org"] {
         let fresh = VisibleRoutes::collect(&second, &identity);
         assert_eq!(sharing(&followed, name), sharing(&fresh, name), "{name}");
     }
     assert_eq!(sharing(&followed, "x.test"), ["b", "e"]);
     let names = |routes: &VisibleRoutes| -> Vec<_> {
-        routes.all().iter().map(|one| one.id().to_name()).collect()
+        let all = routes.all((&second).into()).iter();
+        all.map(|one| one.id().to_name()).collect()
     };
     let fresh = VisibleRoutes::collect(&second, &identity);
     assert_eq!(names(&followed), names(&fresh));

@@ -1,0 +1,42 @@
+//! Reads of virtual hosts, kept from one compile to the next.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use config_loader::catalog::{Readers, Reads};
+
+/// Reads of the virtual hosts of some servers.
+#[derive(Debug, Default)]
+pub(in crate::compile) struct HostReads {
+    /// Hash of the servers, and reads of the list of their virtual hosts.
+    pub list: Option<(u64, Reads)>,
+    /// Reads of each virtual host, by its name and the hash of its inputs.
+    pub hosts: Readers<(Arc<str>, u64)>,
+}
+
+/// Reads of all virtual hosts, by their servers: those of the compile before, and those of this one.
+#[derive(Debug, Default)]
+pub(in crate::compile) struct AllHostReads {
+    before: HashMap<String, HostReads>,
+    now: HashMap<String, HostReads>,
+}
+
+impl AllHostReads {
+    /// Takes the reads of the compile before.
+    pub(in crate::compile) fn take(&mut self, servers: &str) -> HostReads {
+        self.before.remove(servers).unwrap_or_default()
+    }
+
+    /// Puts in the reads of this compile.
+    pub(in crate::compile) fn put(&mut self, servers: String, reads: HostReads) {
+        self.now.insert(servers, reads);
+    }
+
+    /// Returns the reads for the next compile.
+    pub(in crate::compile) fn finish(self) -> Self {
+        Self {
+            before: self.now,
+            now: HashMap::new(),
+        }
+    }
+}

@@ -288,17 +288,17 @@ impl<'a> Clusters<'a> {
         Some(Arc::clone(before))
     }
 
-    /// Differences from the compile before.
+    /// Returns the changes since the previous compile.
     pub(in crate::compile) fn changes(&self) -> &'a Changes {
         self.changes
     }
 
-    /// The recorder of reads.
+    /// Returns the recorder of reads.
     pub(in crate::compile) fn tape(&self) -> &'a Tape {
         self.tape
     }
 
-    /// Hashes what a virtual host is made from, with what it follows from at this proxy and listener.
+    /// Hashes the inputs of a virtual host together with the proxy's identity and the state of the current listener.
     pub(in crate::compile) fn inputs(&self, inputs: impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         (inputs, self.identity_hash, self.routes_every_host).hash(&mut hasher);

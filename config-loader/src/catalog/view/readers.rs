@@ -80,3 +80,6 @@ impl<P: Clone + Hash + Ord> Readers<P> {
         touched
     }
 }
+
+#[cfg(test)]
+mod tests;

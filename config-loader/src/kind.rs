@@ -7,11 +7,12 @@ use std::sync::Arc;
 /// Passes the rows to the macro `$generate`.
 ///
 /// `marked`: the checked type has fields that come from labels and annotations. `reduced`: in addition, its objects
-/// drop their labels and annotations.
+/// drop their labels and annotations. `policy`: as `marked`, and a rejected object without a last good version has a
+/// stand-in.
 macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
-            "security.istio.io" AuthorizationPolicy authorization_policies istio;
+            "security.istio.io" AuthorizationPolicy authorization_policies istio policy;
             "flomesh.io" Cluster clusters flomesh;
             "discovery.mesh.gloo.solo.io" Destination destinations gloo;
             "networking.istio.io" DestinationRule destination_rules istio;
@@ -71,6 +72,15 @@ impl Kind {
         matches!(
             self,
             Kind::GlobalTrafficPolicy | Kind::MultiClusterService | Kind::PeerAuthentication
+        )
+    }
+
+    /// Whether objects of this kind decide who may send requests. A field of theirs that is unknown is always an error,
+    /// because a misspelled one could admit more clients.
+    pub fn is_security(self) -> bool {
+        matches!(
+            self,
+            Kind::AuthorizationPolicy | Kind::PeerAuthentication | Kind::RequestAuthentication
         )
     }
 

@@ -19,7 +19,10 @@ pub trait SelectsWorkloads: Spec {
 
 impl SelectsWorkloads for AuthorizationPolicy {
     fn selector(&self) -> Option<&BTreeMap<String, String>> {
-        (!self.scope.has_targets).then_some(&self.scope.selector)
+        self.scope
+            .targets
+            .is_empty()
+            .then_some(&self.scope.selector)
     }
 }
 
@@ -31,7 +34,10 @@ impl SelectsWorkloads for PeerAuthentication {
 
 impl SelectsWorkloads for RequestAuthentication {
     fn selector(&self) -> Option<&BTreeMap<String, String>> {
-        (!self.scope.has_targets).then_some(&self.scope.selector)
+        self.scope
+            .targets
+            .is_empty()
+            .then_some(&self.scope.selector)
     }
 }
 

@@ -49,7 +49,6 @@ const GATEWAY_AND_RULES: &str =
 
 /// Known but unsupported kinds. Within a group, the row without a kind is the last.
 pub const UNSUPPORTED: &[Unsupported] = &[
-    policy(SECURITY, "AuthorizationPolicy", FORWARDED, DENY_ELSEWHERE),
     policy(
         SECURITY,
         "RequestAuthentication",

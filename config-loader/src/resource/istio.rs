@@ -4,6 +4,7 @@
 //! References to other objects are resolved here, because that needs only the object itself.
 
 mod address;
+pub mod authorization_policy;
 mod connection_pool;
 mod delegation;
 mod destination_rule;
@@ -28,6 +29,7 @@ mod virtual_service;
 mod workload_entry;
 
 pub use address::{Bind, EndpointAddress};
+pub use authorization_policy::AuthorizationPolicy;
 pub use connection_pool::{
     ConnectionPool, Http2KeepAlive, HttpPool, TcpKeepalive, TcpPool, UpgradePolicy,
 };
@@ -55,7 +57,7 @@ pub use locality::{
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
-pub use security_policies::{AuthorizationPolicy, PolicyScope, RequestAuthentication};
+pub use security_policies::{PolicyScope, PolicyTarget, RequestAuthentication};
 pub use service_entry::{Location, Resolution, ServiceEntry, ServiceEntryPort};
 pub use sidecar::{
     CaptureMode, EgressHost, EgressListener, EgressNamespace, IngressListener, LocalEndpoint,

@@ -21,6 +21,17 @@ pub trait Spec: Debug + Send + Sync + Sized + 'static {
     /// Returns a mutable reference to the objects of this kind.
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Self>;
 
+    /// Returns the content that applies while the object is rejected and has no last good version. `self` is what could
+    /// be read of it. `None` if nothing applies.
+    fn stand_in(&self) -> Option<Self> {
+        None
+    }
+
+    /// Whether the content is a [stand-in](Spec::stand_in).
+    fn is_stand_in(&self) -> bool {
+        false
+    }
+
     /// Sets the fields that come from labels and annotations.
     fn marked(
         self,
@@ -39,6 +50,8 @@ pub trait AnyObject: Any + Debug + Send + Sync {
     fn fingerprint(&self) -> u64;
     /// Returns the origin of the object.
     fn provenance(&self) -> &Provenance;
+    /// Whether the object stands in for a rejected one that has no last good version.
+    fn is_stand_in(&self) -> bool;
     /// Returns the position of the object in its file.
     fn order(&self) -> Order;
     /// Returns the same object with another origin and position.
@@ -60,6 +73,10 @@ impl<T: Spec> AnyObject for Object<T> {
 
     fn provenance(&self) -> &Provenance {
         &self.provenance
+    }
+
+    fn is_stand_in(&self) -> bool {
+        self.spec.is_stand_in()
     }
 
     fn order(&self) -> Order {
@@ -114,6 +131,17 @@ macro_rules! specs {
         ) -> Self {
             $module::$kind::marked(self, labels, annotations)
         }
+    };
+    (@policy $module:ident $kind:ident) => {
+        fn stand_in(&self) -> Option<Self> {
+            $module::$kind::stand_in(self)
+        }
+
+        fn is_stand_in(&self) -> bool {
+            $module::$kind::is_stand_in(self)
+        }
+
+        specs! { @marked $module $kind }
     };
     (@reduced $module:ident $kind:ident) => {
         const KEEPS_MARKS: bool = false;

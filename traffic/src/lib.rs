@@ -31,6 +31,7 @@
 
 pub mod balance;
 pub mod certificate;
+pub mod claims;
 pub mod cluster;
 pub mod connection;
 pub mod dates;

@@ -82,6 +82,7 @@ const PROXY: Rows = &[
 
 const TRAFFIC: Rows = &[
     ("certificate", 0, &[]),
+    ("claims", 0, &[]),
     ("dates", 0, &[]),
     ("error", 0, &[]),
     ("pattern", 0, &[]),

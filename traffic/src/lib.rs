@@ -29,6 +29,7 @@
 //! assert!(table.find(&head("/")).is_none());
 //! ```
 
+pub mod authz;
 pub mod balance;
 pub mod certificate;
 pub mod claims;

@@ -294,7 +294,12 @@ fn stand_in_of_a_policy_gives_way_to_a_valid_version_for_good() {
         let change = Change::text(&store, "a.yaml", &text);
         store.apply(vec![(Arc::from("a.yaml"), change)]);
         let policy = store.set().authorization_policies.values().next();
-        let found = policy.map(|policy| (policy.spec.scope.selector["app"].as_str(), policy.spec.is_stand_in()));
+        let found = policy.map(|policy| {
+            (
+                policy.spec.scope.selector["app"].as_str(),
+                policy.spec.is_stand_in(),
+            )
+        });
         assert_eq!(found, expected, "{text}");
     }
 }

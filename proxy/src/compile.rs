@@ -11,6 +11,7 @@
 //! functions for `strait explain`.
 
 mod applies;
+mod authorization;
 
 pub mod certificates;
 
@@ -67,6 +68,7 @@ pub fn compile_again(
         clusters,
         hosts,
         changes,
+        mut rules,
     } = service_cache.start(inputs, &tape);
     let view = View::new(inputs.resources, &tape);
     let policies = Policies::new(view, inputs.identity, services.destination_rules());
@@ -85,11 +87,13 @@ pub fn compile_again(
         reads,
         host_reads,
     } = clusters.finish();
+    let authorization = rules.follow(inputs);
     let reads = (reads, host_reads);
-    service_cache.keep(inputs, certificates, (services, routes), reads);
+    service_cache.keep(inputs, certificates, (services, routes, rules), reads);
     Snapshot {
         generation: 0,
         listeners,
+        authorization,
         clusters,
         missing,
         dns_names,

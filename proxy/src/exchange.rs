@@ -5,6 +5,7 @@
 
 mod admit;
 pub mod attempt;
+mod authorize;
 pub mod body;
 pub mod connect;
 mod counted;
@@ -32,6 +33,7 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::telemetry::Counter;
+use authorize::authorize_request;
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
 use message::clean::{self, Cleaned};
@@ -68,7 +70,15 @@ pub fn run(
         let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
         let origin = Origin::of(connection, trust, request.headers());
         let (cleaned, mut record) = begin(worker, connection, &origin, request);
-        let (mut found, cleaned) = find(&snapshot, connection, origin.scheme, request, cleaned);
+        let (mut found, mut cleaned) = find(&snapshot, connection, origin.scheme, request, cleaned);
+        if snapshot.authorization.is_some() && is_judged(&found) {
+            let head = (&mut *request, &mut cleaned);
+            let client = (&**connection, &origin);
+            let judged = authorize_request(worker, &snapshot, client, head, None, &mut record);
+            if let Err(denied) = judged {
+                found = Err(denied);
+            }
+        }
         if let Ok(route) = &mut found
             && route.is_proxied()
             && route.needs_address(&snapshot)
@@ -137,6 +147,14 @@ async fn translated(
         (None, None) => forward::run(context, (request, cleaned), record).await,
     };
     grpc_web::respond(response, text).await
+}
+
+/// Whether policies judge a request: it is valid, with or without a route.
+fn is_judged(found: &Result<Found, LocalReply>) -> bool {
+    match found {
+        Ok(_) => true,
+        Err(refusal) => refusal.hides_routes(),
+    }
 }
 
 /// Cleans the head of a request and begins its record.

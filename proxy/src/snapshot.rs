@@ -28,6 +28,7 @@ pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
 pub use virtual_host::{Destination, Route, VirtualHost};
 
+use traffic::authz::Authorization;
 use traffic::balance::HashKey;
 use traffic::cluster::Cluster;
 use traffic::provenance::Provenance;
@@ -227,6 +228,8 @@ pub struct Snapshot {
     pub generation: u64,
     /// Listeners by address. Few; looked up once per request.
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
+    /// Policies for the traffic of the proxy: of a sidecar for inbound traffic only. `None` without any.
+    pub authorization: Option<Arc<Authorization>>,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// Numbers that routes refer to and that have no cluster.

@@ -25,6 +25,8 @@ pub use subject::{Peer, Subject};
 pub struct Policies {
     /// Rules of action CUSTOM, by provider, in the order in which providers are asked.
     pub custom: Box<[(Arc<str>, RuleSet)]>,
+    /// Whether a rule reads a header that the proxy adds to requests.
+    pub reads_added: bool,
     /// Rules of action AUDIT.
     pub audit: RuleSet,
     /// Rules of action DENY.
@@ -33,6 +35,18 @@ pub struct Policies {
     pub allow: Option<RuleSet>,
     /// Policies in dry run; `None` without any.
     pub dry_run: Option<Box<DryRun>>,
+}
+
+/// Policies that apply to the traffic of a proxy.
+#[derive(Clone, Debug, Default)]
+pub struct Authorization {
+    /// For requests.
+    pub http: Policies,
+    /// For connections of other protocols. Of ALLOW policies, rules with conditions on requests are left out; of others,
+    /// these conditions.
+    pub tcp: Policies,
+    /// Number of policies: enforced, in dry run, and denying because they were never valid.
+    pub counts: [u64; 3],
 }
 
 /// Policies in dry run, which decide nothing.

@@ -312,6 +312,13 @@ impl Record {
         self.sent_bytes = response.body().len() as u64;
     }
 
+    /// Records the AUDIT policy that matched the request.
+    pub fn audited(&mut self, policy: &Arc<str>) {
+        if let Some(log) = &mut self.log {
+            log.audited(policy);
+        }
+    }
+
     /// Records the route of the request.
     pub fn routed(&mut self, route: &Route) {
         if let Some(log) = &mut self.log

@@ -91,6 +91,7 @@ impl Exposition {
             .chain(std::iter::once(families::routes(stats)))
             .chain(std::iter::once(families::plaintext(&self.telemetry)))
             .chain(families::members(stats))
+            .chain(families::authorization(&self.telemetry))
             .chain(families::standing(&(self.members)()))
             .chain(process::families());
         for family in families {

@@ -13,6 +13,7 @@ mod support;
 mod access_log;
 mod admin;
 mod architecture;
+mod authorization;
 mod backend;
 mod balancing;
 mod checks;

@@ -9,6 +9,7 @@ use super::pattern::{Pattern, RequestPrincipal};
 use super::subject::Subject;
 use crate::provenance::Provenance;
 use crate::route::HeaderKey;
+use crate::telemetry::PolicyTally;
 
 /// Policy that a rule belongs to.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Policy {
     pub name: Arc<str>,
     /// Resource, with file and line.
     pub provenance: Provenance,
+    /// Matches that decided something, or would have in dry run.
+    pub matches: Arc<PolicyTally>,
 }
 
 /// Rule: any source, any operation, and all conditions.
@@ -117,6 +120,16 @@ pub struct Failure<'a> {
 }
 
 impl Rule {
+    /// Whether a condition reads a header that the proxy adds to requests.
+    pub fn reads_added(&self) -> bool {
+        let groups = self.from.iter().chain(&self.to);
+        let mut conditions = groups.flatten().chain(&self.when);
+        conditions.any(|condition| match &condition.attribute {
+            Attribute::Header(key) => key.is_added(),
+            _ => false,
+        })
+    }
+
     /// Whether the subject matches.
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         let holds = |conditions: &[Condition]| conditions.iter().all(|one| one.holds(subject));

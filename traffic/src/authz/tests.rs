@@ -73,6 +73,15 @@ fn rule(
         policy: Arc::new(Policy {
             namespace: "ns".into(),
             name: "a".into(),
+            matches: Arc::new(crate::telemetry::PolicyTally::new(
+                crate::telemetry::PolicyLabels {
+                    namespace: "ns".into(),
+                    name: "a".into(),
+                    action: "DENY",
+                    is_dry_run: false,
+                },
+                1,
+            )),
             provenance: Provenance {
                 object: "".into(),
                 file: "".into(),

@@ -10,6 +10,7 @@ use config_loader::ResourceSet;
 use config_loader::catalog::{Changes, Readers, Tape};
 
 use crate::compile::Inputs;
+use crate::compile::authorization::KeptRules;
 #[cfg(test)]
 use crate::compile::service::Service;
 use crate::compile::services::Services;
@@ -30,6 +31,7 @@ struct CachedServices {
     certificates: u64,
     services: Services,
     routes: VisibleRoutes,
+    rules: KeptRules,
     clusters: Readers<ClusterId>,
     hosts: AllHostReads,
 }
@@ -44,6 +46,8 @@ pub(in crate::compile) struct Start {
     pub hosts: AllHostReads,
     /// Differences from the compile before.
     pub changes: Changes,
+    /// Rules of authorization policies.
+    pub rules: KeptRules,
 }
 
 impl ServiceCache {
@@ -59,12 +63,14 @@ impl ServiceCache {
                 clusters: Readers::default(),
                 hosts: AllHostReads::default(),
                 changes: Changes::everything("identity of the proxy"),
+                rules: KeptRules::default(),
             };
         };
         let CachedServices {
             resources: before,
             mut services,
             routes,
+            rules,
             clusters,
             hosts,
             ..
@@ -88,6 +94,7 @@ impl ServiceCache {
             clusters,
             hosts,
             changes,
+            rules,
         }
     }
 
@@ -96,7 +103,7 @@ impl ServiceCache {
         &mut self,
         inputs: &Inputs<'_>,
         certificates: u64,
-        (services, routes): (Services, VisibleRoutes),
+        (services, routes, rules): (Services, VisibleRoutes, KeptRules),
         (clusters, hosts): (Readers<ClusterId>, AllHostReads),
     ) {
         self.0 = Some(CachedServices {
@@ -105,6 +112,7 @@ impl ServiceCache {
             certificates,
             services: services.without_lists(),
             routes,
+            rules,
             clusters,
             hosts,
         });

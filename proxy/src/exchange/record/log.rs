@@ -39,6 +39,7 @@ pub struct LogFields {
     cluster: Option<Arc<str>>,
     ends: Option<Rc<ConnectionInfo>>,
     transport_failure: Option<Arc<str>>,
+    audit: Option<Arc<str>>,
 }
 
 impl LogFields {
@@ -67,6 +68,7 @@ impl LogFields {
             cluster: None,
             ends: None,
             transport_failure: None,
+            audit: None,
         }))
     }
 
@@ -78,6 +80,11 @@ impl LogFields {
         self.user_agent = headers.get(USER_AGENT).cloned();
         self.original_path = headers.get(ORIGINAL_PATH).cloned();
         self.authority = authority(&parts.uri, headers);
+    }
+
+    /// Records the AUDIT policy that matched the request.
+    pub fn audited(&mut self, policy: &Arc<str>) {
+        self.audit = Some(Arc::clone(policy));
     }
 
     /// Records the route of the request.
@@ -137,6 +144,7 @@ impl LogFields {
             response_code: end.record.code,
             flags: end.record.flags,
             response_code_details: Some(end.details),
+            audit: self.audit.as_deref(),
             connection_termination_details: None,
             upstream_transport_failure_reason: self.transport_failure.as_deref(),
             bytes_received: end.record.request_bytes,

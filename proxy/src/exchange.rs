@@ -5,7 +5,7 @@
 
 mod admit;
 pub mod attempt;
-mod authorize;
+pub(crate) mod authorize;
 pub mod body;
 pub mod connect;
 mod counted;
@@ -33,7 +33,7 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::telemetry::Counter;
-use authorize::authorize_request;
+use authorize::{authorize_request, is_judged};
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
 use message::clean::{self, Cleaned};
@@ -41,8 +41,8 @@ use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
 use select::context::RequestContext;
 use select::find_route::{self, Found};
+use traffic::filter::Action;
 use traffic::filter::grpc_web::Text;
-use traffic::filter::{Action, Scheme};
 use wire::fields;
 use worker::SnapshotRef;
 
@@ -70,15 +70,8 @@ pub fn run(
         let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
         let origin = Origin::of(connection, trust, request.headers());
         let (cleaned, mut record) = begin(worker, connection, &origin, request);
-        let (mut found, mut cleaned) = find(&snapshot, connection, origin.scheme, request, cleaned);
-        if snapshot.authorization.is_some() && is_judged(&found) {
-            let head = (&mut *request, &mut cleaned);
-            let client = (&**connection, &origin);
-            let judged = authorize_request(worker, &snapshot, client, head, None, &mut record);
-            if let Err(denied) = judged {
-                found = Err(denied);
-            }
-        }
+        let head = (&mut *request, cleaned);
+        let (mut found, cleaned) = find(&snapshot, connection, &origin, head, &mut record);
         if let Ok(route) = &mut found
             && route.is_proxied()
             && route.needs_address(&snapshot)
@@ -149,14 +142,6 @@ async fn translated(
     grpc_web::respond(response, text).await
 }
 
-/// Whether policies judge a request: it is valid, with or without a route.
-fn is_judged(found: &Result<Found, LocalReply>) -> bool {
-    match found {
-        Ok(_) => true,
-        Err(refusal) => refusal.hides_routes(),
-    }
-}
-
 /// Cleans the head of a request and begins its record.
 fn begin<'a>(
     worker: &Rc<Worker>,
@@ -173,16 +158,23 @@ fn begin<'a>(
     (cleaned, record)
 }
 
-/// Finds the rule for a request. Takes and returns the cleaned head, so that the request does not hold it while it is
+/// Finds the rule for a request, if policies allow the request. Takes and returns the cleaned head, so that the request does not hold it while it is
 /// forwarded.
 fn find<'a>(
     snapshot: &SnapshotRef,
     connection: &Rc<Connection>,
-    scheme: Scheme,
-    request: &mut Request<DownstreamBody>,
-    mut cleaned: Cleaned<'a>,
+    origin: &Origin,
+    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'a>),
+    record: &mut Record,
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
-    let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
+    let scheme = origin.scheme;
+    let mut found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
+    if snapshot.authorization.is_some() && is_judged(&found) {
+        let (client, head) = ((&**connection, origin), (request, &mut cleaned));
+        if let Err(denied) = authorize_request(snapshot, client, head, None, record) {
+            found = Err(denied);
+        }
+    }
     (found, cleaned)
 }
 

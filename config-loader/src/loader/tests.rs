@@ -321,8 +321,8 @@ fn documents_that_are_not_resources_have_distinct_diagnostics() {
             "warning CM037 a.yaml:1:7 Gateway of gateway.networking.k8s.io/v1 is not supported",
         ),
         (
-            "kind: AuthorizationPolicy\napiVersion: security.istio.io/v1\nmetadata: {name: a}\n",
-            "warning CM036 a.yaml:1:7 AuthorizationPolicy is not supported yet: requests that it denies are forwarded",
+            "kind: TrafficTarget\napiVersion: access.smi-spec.io/v1alpha3\nmetadata: {name: a}\n",
+            "warning CM036 a.yaml:1:7 TrafficTarget is not supported yet: requests that it denies are forwarded",
         ),
         (
             "kind: RequestAuthenticationList\napiVersion: security.istio.io/v1\nitems:\n- metadata: {name: a}\n",

@@ -94,6 +94,16 @@ fn question(args: &ExplainArgs) -> Result<Question, String> {
             .by_client(client)
             .map_err(|error| format!("--client {error}"))?;
     }
+    if let Some(identity) = &args.client_identity {
+        question
+            .with_identity(identity)
+            .map_err(|error| format!("--identity {error}"))?;
+    }
+    if let Some(claims) = &args.jwt {
+        question
+            .with_claims(claims)
+            .map_err(|error| format!("--jwt {error}"))?;
+    }
     if let Some(listener) = &args.listener {
         question
             .at_listener(listener)

@@ -15,10 +15,11 @@ use super::downstream::origin::Origin;
 use super::message::clean::Cleaned;
 use super::message::local_reply::LocalReply;
 use super::record::Record;
-use super::select::find_route::{authority, matched_head};
+use super::select::find_route::{Found, authority, matched_head};
 use super::worker::{SnapshotRef, Worker};
 use crate::snapshot::{Direction, Listener};
 use crate::telemetry::{Decided, Stage};
+use crate::upstream::Client;
 use traffic::authz::{Authorization, Decision, DryRun, Policies, Rule, Subject};
 use traffic::claims::Claims;
 use traffic::route::normalize_host;
@@ -29,7 +30,6 @@ use traffic::route::normalize_host;
 ///
 /// The reply to a client that is denied: 403, `RBAC: access denied`.
 pub(super) fn authorize_request(
-    worker: &Worker,
     snapshot: &SnapshotRef,
     (connection, origin): (&Connection, &Origin),
     (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
@@ -45,25 +45,16 @@ pub(super) fn authorize_request(
     if policies.reads_added {
         cleaned.show(request.headers_mut());
     }
-    let authority = authority(request).unwrap_or_default();
-    let host = normalize_host(authority);
-    let head = matched_head(request, origin.scheme, authority, &host);
+    let host = normalize_host(authority(request).unwrap_or_default());
     let subject = Subject {
-        request: Some(head),
         claims,
-        remote_ip: origin.client.ip().to_canonical(),
-        ..of_connection(
-            connection.client.source,
-            connection.client.destination,
-            connection.peer(),
-            connection.server_name(),
-        )
+        ..of_request(request, connection, origin, &host)
     };
     if let Some(rule) = policies.audit.first_match(&subject) {
-        rule.policy.matches.count(worker.id, 0);
+        matched(record.worker(), Some(rule));
         record.audited(&rule.policy.name);
     }
-    match judge(worker, policies, &subject) {
+    match judge(record.worker(), policies, &subject) {
         None => Ok(()),
         Some(details) => Err(LocalReply::denied(details)),
     }
@@ -78,22 +69,20 @@ pub(super) fn authorize_connection(
     worker: &Worker,
     snapshot: &SnapshotRef,
     listener: &Arc<Listener>,
-    (source, destination): (SocketAddr, SocketAddr),
+    client: Client,
     (peer, server_name): (PeerIdentity<'_>, Option<&str>),
 ) -> Result<(), String> {
     let Some(authorization) = of_listener(snapshot, || Some(listener)) else {
         return Ok(());
     };
     let policies = &authorization.tcp;
-    let subject = of_connection(source, destination, peer, server_name);
-    if let Some(rule) = policies.audit.first_match(&subject) {
-        rule.policy.matches.count(worker.id, 0);
-    }
+    let subject = of_connection(client, peer, server_name);
+    matched(worker, policies.audit.first_match(&subject));
     judge(worker, policies, &subject).map_or(Ok(()), Err)
 }
 
 /// Returns the policies for the traffic of a listener; `None` if none apply.
-fn of_listener<'a>(
+pub(crate) fn of_listener<'a>(
     snapshot: &'a SnapshotRef,
     listener: impl FnOnce() -> Option<&'a Arc<Listener>>,
 ) -> Option<&'a Authorization> {
@@ -104,13 +93,46 @@ fn of_listener<'a>(
     }
 }
 
+/// Whether policies judge a request: it is valid, with or without a route.
+pub(crate) fn is_judged(found: &Result<Found, LocalReply>) -> bool {
+    match found {
+        Ok(_) => true,
+        Err(reply) => matches!(
+            reply.status,
+            StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST
+        ),
+    }
+}
+
+/// Returns the facts of a request without a token that policies compare. `host` is its normalized host.
+pub(crate) fn of_request<'a, B>(
+    request: &'a Request<B>,
+    connection: &'a Connection,
+    origin: &Origin,
+    host: &'a str,
+) -> Subject<'a> {
+    let authority = authority(request).unwrap_or_default();
+    Subject {
+        request: Some(matched_head(request, origin.scheme, authority, host)),
+        remote_ip: origin.client.ip().to_canonical(),
+        ..of_connection(
+            connection.client,
+            connection.peer(),
+            connection.server_name(),
+        )
+    }
+}
+
 /// Returns the facts of a connection that policies compare.
-fn of_connection<'a>(
-    source: SocketAddr,
-    destination: SocketAddr,
+pub(crate) fn of_connection<'a>(
+    client: Client,
     peer: PeerIdentity<'a>,
     server_name: Option<&'a str>,
 ) -> Subject<'a> {
+    let Client {
+        source,
+        destination,
+    } = client;
     let source_ip = source.ip().to_canonical();
     Subject {
         peer: peer.of_mesh(),
@@ -140,7 +162,7 @@ fn judge(worker: &Worker, policies: &Policies, subject: &Subject<'_>) -> Option<
     // no provider is known, so that nothing can be asked
     for (_, rules) in &policies.custom {
         if let Some(rule) = rules.first_match(subject) {
-            rule.policy.matches.count(worker.id, 0);
+            matched(worker, Some(rule));
             count(Stage::Custom, true);
             return Some(details(&format!(
                 "{}-deny-due-to-bad-CUSTOM-action",
@@ -182,9 +204,7 @@ fn judge_in_dry_run(
     subject: &Subject<'_>,
     count: impl Fn(Stage, bool),
 ) {
-    if let Some(rule) = dry_run.custom.first_match(subject) {
-        matched(worker, Some(rule));
-    }
+    matched(worker, dry_run.custom.first_match(subject));
     let has_rules = dry_run.allow.is_some() || !dry_run.deny.is_empty();
     if !has_rules {
         return;
@@ -213,13 +233,5 @@ impl LocalReply {
             details: details.into(),
             ..Self::DENIED
         }
-    }
-
-    /// Whether a request with this reply is judged by policies first: it was valid, and only its route was not found.
-    pub(super) fn hides_routes(&self) -> bool {
-        matches!(
-            self.status,
-            StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST
-        )
     }
 }

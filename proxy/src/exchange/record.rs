@@ -131,6 +131,11 @@ impl Record {
         })
     }
 
+    /// The worker of the request.
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
     /// The connection that the request came on.
     pub fn connection(&self) -> &Connection {
         &self.connection

@@ -495,9 +495,8 @@ impl Record {
         if self.is_unjudged {
             return Ok(());
         }
-        let ends = (self.client.source, self.client.destination);
         let client = (peer, self.server_name.as_deref());
-        let judged = authorize_connection(&self.worker, snapshot, listener, ends, client);
+        let judged = authorize_connection(&self.worker, snapshot, listener, self.client, client);
         judged.map_err(|reason| {
             self.termination = Some(reason.into());
             LocalReply {

@@ -10,13 +10,14 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::answer::{
-    Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome, RequestSummary, RuleTried,
-    Source,
+    AuthorizationChoice, Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome,
+    RequestSummary, RuleTried, Source,
 };
 use super::question::ListenerWish;
-use super::{Question, cluster, connection, effect, secret};
+use super::{Question, authorization, cluster, connection, effect, secret};
 use crate::compile::Survey;
 use crate::compile::survey::{Part, UnusedObject, nearest_host};
+use crate::exchange::authorize;
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::downstream::origin::Origin;
@@ -65,7 +66,14 @@ fn walk(
     let connection = downstream(listener, &name, (question.address, client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let ends = (client, connection.dialed());
+    let authorization = authorize::of_listener(&shared, || Some(listener));
     if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
+        if let Some(authorization) = authorization {
+            let (peer, name) = (connection.peer(), connection.server_name());
+            let subject = authorize::of_connection(connection.client, peer, name);
+            let subject = question.identified(subject);
+            judged(&mut answer, authorization::explain(authorization, &subject));
+        }
         return answer;
     }
     let part = Part {
@@ -75,7 +83,8 @@ fn walk(
     answer
         .hints
         .extend(scheme_hint(question, listener, &connection));
-    let (found, scheme) = find(&mut request, &connection, (&shared, settings));
+    let (found, origin) = find(&mut request, &connection, (&shared, settings));
+    let scheme = origin.scheme;
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
     let virtual_host = hosts.and_then(|hosts| {
@@ -87,6 +96,13 @@ fn walk(
         let left_out = survey.left_out(&part, &host.name);
         answer.unreachable.extend(left_out.into_iter().map(note));
     }
+    let choice = authorization
+        .filter(|_| authorize::is_judged(&found))
+        .map(|authorization| {
+            let host = &answer.request.host;
+            let subject = authorize::of_request(&request, &connection, &origin, host);
+            authorization::explain(authorization, &question.identified(subject))
+        });
     match found {
         Ok(found) => {
             let host = &answer.request.host;
@@ -111,9 +127,24 @@ fn walk(
             }
         }
     }
+    if let Some(choice) = choice {
+        judged(&mut answer, choice);
+    }
     let closed = chain(listener, &connection).and_then(connection::without_certificate);
     answer.outcome = closed.unwrap_or(answer.outcome);
     answer
+}
+
+/// Records the decision of policies; a denial is the outcome.
+fn judged(answer: &mut Explanation, choice: AuthorizationChoice) {
+    if let Some(reason) = &choice.denied_by {
+        answer.outcome = Outcome::Rejected {
+            status: Some(LocalReply::DENIED.status.as_u16()),
+            flags: "-".to_owned(),
+            reason: format!("{}: {reason}", LocalReply::DENIED.body),
+        };
+    }
+    answer.authorization = Some(choice);
 }
 
 /// Returns the security policies that would apply to requests at this listener, and are not enforced.
@@ -185,12 +216,12 @@ fn scheme_hint(question: &Question, listener: &Listener, connection: &Connection
     Some(plain(why))
 }
 
-/// Cleans the head of a request and finds its rule, as for a real request. Also returns the scheme of the client.
+/// Cleans the head of a request and finds its rule, as for a real request. Also returns the origin of the request.
 fn find(
     request: &mut Request<()>,
     connection: &Connection,
     (snapshot, settings): (&SnapshotRef, &ExchangeSettings),
-) -> (Result<Found, LocalReply>, Scheme) {
+) -> (Result<Found, LocalReply>, Origin) {
     let trust = (settings.trusted_hops, settings.is_sidecar);
     let origin = Origin::of(connection, trust, request.headers());
     let scheme = origin.scheme;
@@ -199,7 +230,7 @@ fn find(
     let found = find_route::find_route(snapshot, connection, scheme, request, cleaned);
     cleaned.show(request.headers_mut());
     request.extensions_mut().insert(cleaned.trust);
-    (found, scheme)
+    (found, origin)
 }
 
 fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chain> {
@@ -233,6 +264,7 @@ fn begin(request: &Request<()>) -> Explanation {
         unreachable: Vec::new(),
         action: None,
         destinations: Vec::new(),
+        authorization: None,
         unenforced_policies: Vec::new(),
         hints: Vec::new(),
     }

@@ -95,6 +95,7 @@ const TRAFFIC: Rows = &[
     ("cluster", 3, &[]),
     ("filter", 3, &[]),
     ("route", 3, &[]),
+    ("authz", 4, &[]),
 ];
 
 const WIRE: Rows = &[("fields", 0, &[]), ("http1", 1, &[]), ("http2", 1, &[])];

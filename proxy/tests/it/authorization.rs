@@ -1,6 +1,9 @@
 //! AuthorizationPolicy at a gateway: each test changes the policies of a proxy that runs, and sends requests as raw bytes.
 
+mod connections;
+mod explained;
 mod fields;
+mod identity;
 mod paths;
 mod shapes;
 

@@ -20,6 +20,7 @@ Examples:
   strait explain --listener 8081 GET http://shop.example/
   strait explain CONNECT tls://db.example:5432
   strait explain CONNECT tcp://127.0.0.1:9000
+  strait explain --identity cluster.local/ns/web/sa/web DELETE http://shop.example/cart
   strait explain --admin 127.0.0.1:15000 GET http://shop.example/cart
   strait explain -o json GET http://shop.example/ | jq .destinations
 
@@ -56,6 +57,16 @@ pub struct ExplainArgs {
     /// Address of the client, for session affinity and hashing by address
     #[arg(long, value_name = "IP", env = "STRAIT_EXPLAIN_CLIENT")]
     pub client: Option<String>,
+    /// Identity of the client that policies see, as its certificate would prove it: DOMAIN/ns/NAMESPACE/sa/ACCOUNT
+    #[arg(
+        long = "identity",
+        value_name = "PRINCIPAL",
+        env = "STRAIT_EXPLAIN_IDENTITY"
+    )]
+    pub client_identity: Option<String>,
+    /// Claims that policies see, as if a token with them were verified: a JSON object
+    #[arg(long, value_name = "JSON", env = "STRAIT_EXPLAIN_JWT")]
+    pub jwt: Option<String>,
     /// Header of the request; may be repeated
     #[arg(
         short = 'H',

@@ -443,10 +443,10 @@ async fn security_policies_of_an_api_server_are_enforced_and_may_be_unreadable()
     let deny = json!({"action": "DENY", "rules": [{}]});
     let policy = json!({"metadata": {"name": "all", "namespace": "default"}, "spec": deny});
     api.apply("authorizationpolicies", policy);
-    let denied = b"RBAC: access denied";
+    let denied = "RBAC: access denied";
     let is_denied = async || {
         let mut client = Client::connect(Front::H1, proxy.edge).await;
-        client.get("/").await.body.as_ref() == denied
+        client.get("/").await.text() == denied
     };
     until("the policy is enforced", is_denied).await;
     api.delete("authorizationpolicies", "default", "all");

@@ -21,7 +21,13 @@ fn conditions_on_requests_are_left_out_for_connections() {
     let start = Start::new();
     let edge = start.edge();
     let proxy = start
-        .file("mesh.yaml", documents([mesh(edge, &destination("a.test", 1)), service("a.test", &[origin.address])]))
+        .file(
+            "mesh.yaml",
+            documents([
+                mesh(edge, &destination("a.test", 1)),
+                service("a.test", &[origin.address]),
+            ]),
+        )
         .file("policies.yaml", "")
         .start();
     let says = || {
@@ -38,14 +44,35 @@ fn conditions_on_requests_are_left_out_for_connections() {
     for (policy, is_denied) in [
         (of("DENY", &to("methods: [POST]")), true),
         (of("DENY", &to("methods: [POST], ports: ['80']")), false),
-        (of("DENY", &to(&format!("methods: [POST], ports: ['{port}']"))), true),
-        (of("DENY", &format!("{}, {}", from("ipBlocks: [10.0.0.1]"), to("paths: [/a]"))), false),
-        (of("DENY", "from: [{source: {requestPrincipals: ['*']}}, {source: {ipBlocks: [10.0.0.1]}}]"), true),
+        (
+            of("DENY", &to(&format!("methods: [POST], ports: ['{port}']"))),
+            true,
+        ),
+        (
+            of(
+                "DENY",
+                &format!("{}, {}", from("ipBlocks: [10.0.0.1]"), to("paths: [/a]")),
+            ),
+            false,
+        ),
+        (
+            of(
+                "DENY",
+                "from: [{source: {requestPrincipals: ['*']}}, {source: {ipBlocks: [10.0.0.1]}}]",
+            ),
+            true,
+        ),
         (of("ALLOW", &to("methods: [GET]")), true),
         (of("ALLOW", &header("x", "notValues: ['*']")), true),
         (of("ALLOW", &from("ipBlocks: [127.0.0.1]")), false),
         (of("ALLOW", &from("ipBlocks: [10.0.0.1]")), true),
-        (of("DENY", &from("notRequestPrincipals: ['*'], namespaces: [foo]")), false),
+        (
+            of(
+                "DENY",
+                &from("notRequestPrincipals: ['*'], namespaces: [foo]"),
+            ),
+            false,
+        ),
         (of("AUDIT", &to("methods: [POST]")), false),
     ] {
         let before = generation();
@@ -55,11 +82,18 @@ fn conditions_on_requests_are_left_out_for_connections() {
         assert_eq!(says(), if is_denied { "" } else { "hello" }, "{policy}");
         if is_denied {
             let lines = lines(&proxy, before + 1);
-            let details = lines[before]["connection_termination_details"].as_str().unwrap_or_default();
+            let details = lines[before]["connection_termination_details"]
+                .as_str()
+                .unwrap_or_default();
             let name = "rbac_access_denied_matched_policy[";
             assert!(details.starts_with(name), "{policy} {details}");
             assert_eq!(lines[before]["response_flags"], "-", "{policy}");
         }
     }
-    assert!(proxy.metric("strait_authz_decisions_total", &[("result", "denied"), ("transport", "tcp")]) > 0.0);
+    assert!(
+        proxy.metric(
+            "strait_authz_decisions_total",
+            &[("result", "denied"), ("transport", "tcp")]
+        ) > 0.0
+    );
 }

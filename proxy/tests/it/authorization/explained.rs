@@ -39,7 +39,10 @@ fn explain_shows_each_policy_and_the_field_that_failed() {
     let web = ["--identity", "cluster.local/ns/web/sa/web"];
     let allowed = explain(&edge, &web, "GET", "/cart");
     assert!(allowed.contains("authorization allowed"), "{allowed}");
-    assert!(allowed.contains("ALLOW   default/front  matched"), "{allowed}");
+    assert!(
+        allowed.contains("ALLOW   default/front  matched"),
+        "{allowed}"
+    );
     let other = explain(&edge, &web, "POST", "/cart");
     assert!(other.contains("methods (GET): POST"), "{other}");
     let admin = explain(&edge, &web, "GET", "/admin/x");
@@ -47,7 +50,10 @@ fn explain_shows_each_policy_and_the_field_that_failed() {
     let token = explain(&edge, &["--jwt", r#"{"role": ["admin"]}"#], "POST", "/cart");
     assert!(token.contains("authorization allowed"), "{token}");
     let wrong = explain(&edge, &["--identity", "web"], "GET", "/");
-    assert!(wrong.contains("TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT"), "{wrong}");
+    assert!(
+        wrong.contains("TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT"),
+        "{wrong}"
+    );
     // as the request that is explained
     edge.expect("as explained", &[("/cart", 403), ("/admin/x", 403)]);
 }

@@ -26,17 +26,44 @@ fn identities_are_those_that_the_handshake_has_proved() {
     assert_eq!(statuses(&pair), (200, 200));
     let source = |action: &str, fields: &str| {
         let rule = format!("rules: [{{from: [{{source: {{{fields}}}}}]}}]");
-        policy("shop/cart", &format!("selector: {{matchLabels: {{app: cart}}}}, action: {action}, {rule}"))
+        policy(
+            "shop/cart",
+            &format!("selector: {{matchLabels: {{app: cart}}}}, action: {action}, {rule}"),
+        )
     };
     for (action, fields, expected) in [
-        ("ALLOW", "principals: [cluster.local/ns/edge/sa/gateway]", (200, 403)),
-        ("ALLOW", "principals: [cluster.local/ns/edge/sa/gate]", (403, 403)),
-        ("ALLOW", "principals: ['cluster.local/ns/edge/*']", (200, 403)),
+        (
+            "ALLOW",
+            "principals: [cluster.local/ns/edge/sa/gateway]",
+            (200, 403),
+        ),
+        (
+            "ALLOW",
+            "principals: [cluster.local/ns/edge/sa/gate]",
+            (403, 403),
+        ),
+        (
+            "ALLOW",
+            "principals: ['cluster.local/ns/edge/*']",
+            (200, 403),
+        ),
         ("ALLOW", "principals: ['*/sa/gateway']", (200, 403)),
-        ("ALLOW", "principals: ['spiffe://cluster.local/ns/edge/sa/gateway']", (403, 403)),
-        ("ALLOW", "principals: [CLUSTER.LOCAL/ns/edge/sa/gateway]", (403, 403)),
+        (
+            "ALLOW",
+            "principals: ['spiffe://cluster.local/ns/edge/sa/gateway']",
+            (403, 403),
+        ),
+        (
+            "ALLOW",
+            "principals: [CLUSTER.LOCAL/ns/edge/sa/gateway]",
+            (403, 403),
+        ),
         ("ALLOW", "principals: ['*']", (200, 403)),
-        ("ALLOW", "principals: [cluster.local/ns/bank/sa/admin]", (403, 403)),
+        (
+            "ALLOW",
+            "principals: [cluster.local/ns/bank/sa/admin]",
+            (403, 403),
+        ),
         ("DENY", "notPrincipals: ['*']", (200, 403)),
         ("DENY", "principals: ['*']", (403, 200)),
         ("ALLOW", "namespaces: [edge]", (200, 403)),

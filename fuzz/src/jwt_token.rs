@@ -26,7 +26,7 @@ fn check(text: &str) {
     assert_eq!(text.split('.').filter(|part| !part.is_empty()).count(), 3);
     let keys = Keys::parse(KEYS.as_bytes()).expect("a key set");
     let refusal = Rule::default()
-        .verify(token, Ok(&keys), 1_000_000)
+        .verify(&token, Ok(&keys), 1_000_000)
         .expect_err("nobody signed it");
     assert!(refusal != Refusal::Audience, "no audience is required");
 }

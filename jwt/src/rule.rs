@@ -36,13 +36,13 @@ impl Rule {
     /// The first check that fails, in Envoy's order. `keys` may be a refusal, for keys that are not there.
     pub fn verify(
         &self,
-        token: Token<'_>,
+        token: &Token<'_>,
         keys: Result<&Keys, Refusal>,
         now: UnixSeconds,
     ) -> Result<Claims, Refusal> {
         self.admit(&token.claims, now)?;
-        keys?.verify(&token)?;
-        Ok(token.claims.with_words(&self.words))
+        keys?.verify(token)?;
+        Ok(token.claims.clone().with_words(&self.words))
     }
 
     /// Checks issuer, times and audiences.

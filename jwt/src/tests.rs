@@ -83,7 +83,7 @@ fn verify(token: &str, keys: &Keys) -> Result<(), &'static str> {
         audiences: Box::new(["shop".into()]),
         ..Rule::default()
     };
-    let verified = Token::parse(token).and_then(|token| rule.verify(token, Ok(keys), NOW));
+    let verified = Token::parse(token).and_then(|token| rule.verify(&token, Ok(keys), NOW));
     verified.map(drop).map_err(Refusal::text)
 }
 
@@ -599,7 +599,7 @@ fn missing_keys_are_named_after_claims_are_checked() {
     let verify = |claims: &str| {
         let token = world.token(r#"{"alg":"RS256"}"#, claims);
         let token = Token::parse(&token).expect("a token");
-        rule.verify(token, Err(Refusal::Fetch), NOW).map(drop)
+        rule.verify(&token, Err(Refusal::Fetch), NOW).map(drop)
     };
     assert_eq!(verify(CLAIMS), Err(Refusal::Fetch));
     assert_eq!(verify(r#"{"iss":"i","exp":1}"#), Err(Refusal::Expired));

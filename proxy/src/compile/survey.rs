@@ -269,7 +269,6 @@ impl<'a> Survey<'a> {
     fn reason(&self, why: &LeftOut, scope: &RuleScope<'_>) -> String {
         match why {
             LeftOut::Behind(end) => format!("never reached: {end} matches every request before it"),
-            LeftOut::Claims => "matches JWT claims, which are not supported".to_owned(),
             LeftOut::Elsewhere("port") => {
                 format!("match.port is not the listener's, {}", scope.port)
             }

@@ -6,7 +6,7 @@ use super::{Edge, Issuer, answered, policy};
 fn claims_become_headers_that_clients_cannot_send() {
     let issuer = Issuer::new("i", "k1");
     let fields = "outputPayloadToHeader: X-Payload, forwardOriginalToken: true, outputClaimToHeaders: \
-                  [{header: x-role, claim: role}, {header: x-n, claim: n}, {header: x-f, claim: f}, \
+                  [{header: x-role, claim: role}, {header: x-n, claim: number}, {header: x-f, claim: f}, \
                   {header: x-b, claim: a.b}, {header: x-l, claim: l}]";
     let edge = Edge::start(&[policy(&[issuer.rule(fields)])]);
     let forged = "x-role: admin\r\nx_role: admin\r\nX-Payload: e30\r\nx-other: kept\r\n";
@@ -16,7 +16,7 @@ fn claims_become_headers_that_clients_cannot_send() {
         assert_eq!(seen.header(name), None, "{name}");
     }
     assert_eq!(seen.header("x-other"), Some("kept"));
-    let token = issuer.token(r#""role":"user","n":5,"f":1.5,"a":{"b":true},"l":["a",1]"#);
+    let token = issuer.token(r#""role":"user","number":5,"f":1.5,"a":{"b":true},"l":["a",1]"#);
     let headers = format!("authorization: Bearer {token}\r\nConnection: x-role\r\n{forged}");
     assert_eq!(edge.request("/", &headers).status, 200);
     let seen = edge.last();

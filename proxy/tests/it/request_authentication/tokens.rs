@@ -152,6 +152,7 @@ fn policies_see_the_claims_of_a_valid_token() {
         format!("when: [{{key: 'request.auth.claims{key}', values: ['{value}']}}]")
     };
     let alice = r#""sub":"alice""#;
+    let mut before = String::new();
     for (rule_of_policy, claims, status) in [
         (principal("i/alice"), alice, 200),
         (principal("i/*"), alice, 200),
@@ -178,7 +179,10 @@ fn policies_see_the_claims_of_a_valid_token() {
         (claim("[a.b]", "x"), r#""a.b":"x""#, 200),
         (claim("[a.b]", "x"), r#""a":{"b":"x"}"#, 403),
     ] {
-        edge.set(&[rule.clone(), authorization("ALLOW", &rule_of_policy)]);
+        if rule_of_policy != before {
+            edge.set(&[rule.clone(), authorization("ALLOW", &rule_of_policy)]);
+            before.clone_from(&rule_of_policy);
+        }
         assert_eq!(
             edge.bearer(&issuer.token(claims)),
             status,

@@ -61,6 +61,7 @@ const LOADER: Rows = &[
 
 const PROXY: Rows = &[
     ("identity", 0, &["runtime"]),
+    ("jwks", 0, &[]),
     ("runtime", 0, &[]),
     ("telemetry", 0, &["runtime"]),
     ("tls", 0, &["runtime"]),

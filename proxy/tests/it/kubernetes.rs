@@ -446,7 +446,7 @@ async fn security_policies_of_an_api_server_are_enforced_and_may_be_unreadable()
     let denied = b"RBAC: access denied";
     let is_denied = async || {
         let mut client = Client::connect(Front::H1, proxy.edge).await;
-        client.get("/").await.body.as_ref() == denied
+        client.get("/").await.body == *denied
     };
     until("the policy is enforced", is_denied).await;
     api.delete("authorizationpolicies", "default", "all");

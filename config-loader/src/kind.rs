@@ -7,8 +7,8 @@ use std::sync::Arc;
 /// Passes the rows to the macro `$generate`.
 ///
 /// `marked`: the checked type has fields that come from labels and annotations. `reduced`: in addition, its objects
-/// drop their labels and annotations. `policy`: as `marked`, and a rejected object without a last good version has a
-/// stand-in.
+/// drop their labels and annotations. `standing`: a rejected object without a last good version has a stand-in.
+/// `policy`: `marked` and `standing`.
 macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
@@ -24,7 +24,7 @@ macro_rules! kinds {
             "core" Node nodes core reduced;
             "security.istio.io" PeerAuthentication peer_authentications istio;
             "core" Pod pods core reduced;
-            "security.istio.io" RequestAuthentication request_authentications istio;
+            "security.istio.io" RequestAuthentication request_authentications istio standing;
             "core" Secret secrets core;
             "core" Service services core;
             "networking.istio.io" ServiceEntry service_entries istio;

@@ -31,6 +31,7 @@ use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
+use crate::control::key_sets::KeySets;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::{Worker, WorkerParts, select};
@@ -110,7 +111,8 @@ fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
 }
 
 /// Starts the tasks that update the snapshot and the state of endpoints.
-fn spawn_control_tasks(control: Control, slot: &SnapshotSlot) {
+fn spawn_control_tasks(control: Control, key_sets: KeySets, slot: &SnapshotSlot) {
+    tokio::spawn(key_sets.run());
     tokio::spawn(EjectionSweep::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
@@ -165,6 +167,9 @@ impl App {
             logged: LoggedDiagnostics::default(),
         };
         put_in_effect(&mut control)?;
+        let key_sets = KeySets::of(&control, &slot, &settings.key_sets);
+        let mut key_sets = key_sets.map_err(failed("--jwks-ca"))?;
+        key_sets.tried(settings.key_sets.ready_timeout).await;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared {
@@ -175,7 +180,7 @@ impl App {
         };
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
-        spawn_control_tasks(control, &slot);
+        spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
         let sources = pages::Sources {
             slot,

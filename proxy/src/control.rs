@@ -14,6 +14,8 @@ pub mod health;
 
 mod held;
 
+pub mod key_sets;
+
 mod panics;
 
 pub mod propagation;

@@ -5,6 +5,7 @@
 
 mod admit;
 pub mod attempt;
+mod authenticate;
 pub(crate) mod authorize;
 pub mod body;
 pub mod connect;
@@ -19,6 +20,7 @@ pub mod record;
 pub mod select;
 pub mod settings;
 pub mod tcp;
+mod token_cache;
 pub mod worker;
 
 use std::rc::Rc;
@@ -33,6 +35,7 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::telemetry::Counter;
+use authenticate::authenticate;
 use authorize::{authorize_request, is_judged};
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
@@ -158,8 +161,8 @@ fn begin<'a>(
     (cleaned, record)
 }
 
-/// Finds the rule for a request, if policies allow the request. Takes and returns the cleaned head, so that the request does not hold it while it is
-/// forwarded.
+/// Finds the rule for a request, if its tokens are valid and policies allow it. Takes and returns the cleaned head, so
+/// that the request does not hold it while it is forwarded.
 fn find<'a>(
     snapshot: &SnapshotRef,
     connection: &Rc<Connection>,
@@ -168,12 +171,19 @@ fn find<'a>(
     record: &mut Record,
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
     let scheme = origin.scheme;
+    let client = (&**connection, scheme);
+    let authenticated = authenticate(record.worker(), snapshot, client, request);
     let mut found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
-    if snapshot.authorization.is_some() && is_judged(&found) {
+    if !is_judged(&found) {
+        return (found, cleaned);
+    }
+    let judged = authenticated.and_then(|verified| {
         let (client, head) = ((&**connection, origin), (request, &mut cleaned));
-        if let Err(denied) = authorize_request(snapshot, client, head, None, record) {
-            found = Err(denied);
-        }
+        let claims = verified.as_ref().map(|verified| &verified.claims);
+        authorize_request(snapshot, client, head, claims, record)
+    });
+    if let Err(denied) = judged {
+        found = Err(denied);
     }
     (found, cleaned)
 }

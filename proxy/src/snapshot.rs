@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+mod authentication;
 mod detected;
 mod direction;
 mod http_hosts;
@@ -20,6 +21,7 @@ mod opaque_routes;
 mod service;
 mod virtual_host;
 
+pub use authentication::{Authentication, RuleKeys, TokenLocation, TokenRule};
 pub use detected::{Awaited, Detected, MeshTls, TlsBytes};
 pub use direction::Direction;
 pub use http_hosts::{Addresses, HttpHosts};
@@ -230,6 +232,8 @@ pub struct Snapshot {
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
     /// Policies for the traffic of the proxy: of a sidecar for inbound traffic only. `None` without any.
     pub authorization: Option<Arc<Authorization>>,
+    /// Accepted tokens, for the same traffic. `None` if none are looked at.
+    pub authentication: Option<Arc<Authentication>>,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// Numbers that routes refer to and that have no cluster.

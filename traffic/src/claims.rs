@@ -76,6 +76,11 @@ impl Claims {
             .map(|(_, claim)| claim)
     }
 
+    /// Yields keys and values, in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Claim)> {
+        self.entries.iter().map(|(name, claim)| (&**name, claim))
+    }
+
     /// Returns the value at the end of a path through objects.
     pub fn at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Claim> {
         let mut path = path.into_iter();

@@ -24,6 +24,7 @@
 //!     path,
 //!     query: None,
 //!     headers: &headers,
+//!     claims: None,
 //! };
 //! assert!(table.find(&head("/api/carts")).is_some());
 //! assert!(table.find(&head("/")).is_none());

@@ -286,6 +286,7 @@ impl Play {
             path,
             query: None,
             headers: &HeaderMap::new(),
+            claims: None,
         };
         let mut tables = hosts.find(&host).into_iter().chain(&hosts.exports);
         let (virtual_host, rule) = tables.find_map(|one| Some((one, one.table.find(&head)?)))?;

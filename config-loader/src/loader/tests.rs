@@ -325,10 +325,6 @@ fn documents_that_are_not_resources_have_distinct_diagnostics() {
             "warning CM036 a.yaml:1:7 TrafficTarget is not supported yet: requests that it denies are forwarded",
         ),
         (
-            "kind: RequestAuthenticationList\napiVersion: security.istio.io/v1\nitems:\n- metadata: {name: a}\n",
-            "warning CM036 a.yaml:4:3 RequestAuthentication is not supported yet: JSON Web Tokens are not verified",
-        ),
-        (
             "kind: VirtualServce\napiVersion: networking.istio.io/v1\n",
             "error CM025 a.yaml:1:7 networking.istio.io/v1 has no kind `VirtualServce`",
         ),

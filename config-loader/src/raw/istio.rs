@@ -10,7 +10,7 @@ mod gateway;
 mod http_route;
 mod load_balancer;
 mod peer_authentication;
-mod security_policies;
+mod request_authentication;
 mod service_entry;
 mod sidecar;
 mod string_match;
@@ -36,7 +36,7 @@ pub use load_balancer::{
     ZoneAwareLoadBalancerSetting,
 };
 pub use peer_authentication::{MutualTls, PeerAuthentication};
-pub use security_policies::RequestAuthentication;
+pub use request_authentication::{ClaimToHeader, JwtHeader, JwtRule, RequestAuthentication};
 pub use service_entry::{ServiceEntry, ServicePort};
 pub use sidecar::{
     IstioEgressListener, IstioIngressListener, OutboundTrafficPolicy, Sidecar, WorkloadSelector,

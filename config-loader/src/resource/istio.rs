@@ -19,6 +19,7 @@ mod moved;
 mod names;
 mod peer_authentication;
 mod protocol;
+mod request_authentication;
 mod security_policies;
 mod service_entry;
 mod sidecar;
@@ -57,7 +58,10 @@ pub use locality::{
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
-pub use security_policies::{PolicyScope, PolicyTarget, RequestAuthentication};
+pub use request_authentication::{
+    JwtRule, KeySource, RemoteKeys, RequestAuthentication, TokenLocation,
+};
+pub use security_policies::{PolicyScope, PolicyTarget};
 pub use service_entry::{Location, Resolution, ServiceEntry, ServiceEntryPort};
 pub use sidecar::{
     CaptureMode, EgressHost, EgressListener, EgressNamespace, IngressListener, LocalEndpoint,

@@ -133,6 +133,10 @@ macro_rules! specs {
         }
     };
     (@policy $module:ident $kind:ident) => {
+        specs! { @standing $module $kind }
+        specs! { @marked $module $kind }
+    };
+    (@standing $module:ident $kind:ident) => {
         fn stand_in(&self) -> Option<Self> {
             $module::$kind::stand_in(self)
         }
@@ -140,8 +144,6 @@ macro_rules! specs {
         fn is_stand_in(&self) -> bool {
             $module::$kind::is_stand_in(self)
         }
-
-        specs! { @marked $module $kind }
     };
     (@reduced $module:ident $kind:ident) => {
         const KEEPS_MARKS: bool = false;

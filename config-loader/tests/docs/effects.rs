@@ -118,6 +118,23 @@ spec.rules[].to[].operation.paths authorization::paths::denied_path_is_denied_in
 spec.rules[].to[].operation.notPaths authorization::paths::allowed_paths_admit_no_others
 spec.rules[].when authorization::fields::headers_are_compared_line_by_line
 
+# RequestAuthentication security.istio.io
+spec.selector request_authentication::tokens::policy_that_was_never_valid_refuses_tokens_only
+spec.targetRef untested
+spec.targetRefs untested
+spec.jwtRules[].issuer request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
+spec.jwtRules[].audiences request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
+spec.jwtRules[].jwksUri request_authentication::key_servers::keys_are_fetched_before_the_proxy_is_ready
+spec.jwtRules[].jwks request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
+spec.jwtRules[].fromHeaders request_authentication::tokens::tokens_are_found_at_their_locations_and_all_must_be_valid
+spec.jwtRules[].fromParams request_authentication::tokens::tokens_are_found_at_their_locations_and_all_must_be_valid
+spec.jwtRules[].fromCookies request_authentication::tokens::tokens_are_found_at_their_locations_and_all_must_be_valid
+spec.jwtRules[].outputPayloadToHeader request_authentication::outputs::claims_become_headers_that_clients_cannot_send
+spec.jwtRules[].forwardOriginalToken request_authentication::outputs::claims_become_headers_that_clients_cannot_send
+spec.jwtRules[].outputClaimToHeaders request_authentication::outputs::claims_become_headers_that_clients_cannot_send
+spec.jwtRules[].timeout request_authentication::key_servers::server_that_is_silent_delays_the_start_by_the_limit_only
+spec.jwtRules[].spaceDelimitedClaims request_authentication::tokens::policies_see_the_claims_of_a_valid_token
+
 # ServiceEntry networking.istio.io
 spec.hosts routing::weights_split_requests
 spec.addresses multicluster::outside::addresses_of_external_services_route_to_them

@@ -24,11 +24,12 @@ const CRATES: [(&str, Rows); 6] = [
 const CRATES_DESCRIBED: usize = 5;
 
 /// Crates that the house rules apply to: those with rows, and the fuzz targets, which have no imports between them.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "proxy",
     "config-loader",
     "config-server",
     "grpc-client",
+    "jwt",
     "traffic",
     "wire",
     "benches",
@@ -60,6 +61,7 @@ const LOADER: Rows = &[
 
 const PROXY: Rows = &[
     ("identity", 0, &["runtime"]),
+    ("jwks", 0, &[]),
     ("runtime", 0, &[]),
     ("telemetry", 0, &["runtime"]),
     ("tls", 0, &["runtime"]),

@@ -77,6 +77,7 @@ mod proxy_protocol;
 mod regexes;
 mod reload;
 mod reload_paths;
+mod request_authentication;
 mod resilience;
 mod retries;
 mod retry_targets;

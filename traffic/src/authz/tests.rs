@@ -49,6 +49,7 @@ impl Case {
                 path,
                 query: None,
                 headers: &headers,
+                claims: None,
             });
         ask(&Subject {
             peer: self.uri.as_deref().and_then(Peer::parse),

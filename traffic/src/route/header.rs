@@ -10,6 +10,8 @@ use super::{RequestHead, TextMatch};
 pub enum HeaderKey {
     /// `:authority` as sent.
     Authority,
+    /// Claim of the verified token: the key as written, and the path of the claim.
+    Claim(Box<str>, Box<[Box<str>]>),
     /// `host`. Equals the authority in all HTTP versions: a target with a host takes precedence over the field (RFC
     /// 9112, section 3.2.2).
     Host,
@@ -49,6 +51,10 @@ impl HeaderKey {
     pub fn any_line(&self, head: &RequestHead<'_>, mut test: impl FnMut(&[u8]) -> bool) -> bool {
         match self {
             Self::Authority | Self::Host => test(head.authority.as_bytes()),
+            Self::Claim(_, path) => head.claims.is_some_and(|claims| {
+                let mut texts = claims.texts(path);
+                texts.any(|text| !text.is_empty() && test(text.as_bytes()))
+            }),
             Self::Method => test(head.method.as_str().as_bytes()),
             Self::Name(name) => {
                 let lines = head.headers.get_all(name);
@@ -63,6 +69,7 @@ impl HeaderKey {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Authority => ":authority",
+            Self::Claim(key, _) => key,
             Self::Host => "host",
             Self::Method => ":method",
             Self::Name(name) => name.as_str(),

@@ -419,6 +419,18 @@ series! {
     EjectionsOverflowed "strait_outlier_ejections_overflow_total" [] "Ejections that maxEjectionPercent prevented, counted once per sweep for each endpoint.",
     /// An endpoint was unejected.
     Unejections "strait_outlier_unejections_total" [] "Endpoints unejected after their ejection time.",
+    /// A request with valid tokens.
+    TokensVerified "strait_jwt_verifications_total" [RESULT = "verified"] "Requests with JSON Web Tokens, by result.",
+    /// A request with a token that is not valid.
+    TokensRefused "strait_jwt_verifications_total" [RESULT = "refused"] "Requests with JSON Web Tokens, by result.",
+    /// A token whose signature was verified before.
+    TokenCacheHits "strait_jwt_cache_total" [RESULT = "hit"] "Lookups of tokens among those that were verified before, by result.",
+    /// A token that was not verified before.
+    TokenCacheMisses "strait_jwt_cache_total" [RESULT = "miss"] "Lookups of tokens among those that were verified before, by result.",
+    /// A key set was fetched.
+    KeySetsFetched "strait_jwks_fetches_total" [RESULT = "fetched"] "Fetches of key sets of issuers, by result.",
+    /// A key set could not be fetched.
+    KeySetsFailed "strait_jwks_fetches_total" [RESULT = "failed"] "Fetches of key sets of issuers, by result.",
     /// A health check passed.
     ChecksPassed "strait_health_checks_total" [RESULT = "passed"] "Active health checks, by result.",
     /// A health check failed.

@@ -296,6 +296,15 @@ codes! {
     AZ121 Warning "the value of `istio.io/dry-run` is a boolean";
     AZ130 Warning "a condition is not on metadata of Envoy filters";
     AZ131 Warning "a CIDR block has no bits beyond its prefix";
+    JW001 Error "a rule for tokens has an issuer";
+    JW002 Error "jwks and jwksUri exclude each other";
+    JW003 Error "jwks is a key set with a usable key";
+    JW004 Error "a URL of keys is an http or https URL of at most 2048 bytes";
+    JW005 Error "an audience, and a location of tokens, has a name";
+    JW006 Error "an output header has letters, digits, `-` and `_`, a claim, and is written once";
+    JW007 Error "there are at most 64 spaceDelimitedClaims, with names";
+    JW102 Warning "keys come by https, are public, and are all usable";
+    JW103 Warning "an issuer has one rule for its tokens";
     PA301 Error "portLevelMtls comes with a selector";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
     SE302 Warning "hosts that share an address have no TLS port";

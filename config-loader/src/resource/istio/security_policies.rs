@@ -1,14 +1,7 @@
-//! Scope of security policies, and RequestAuthentication, checked. It is not enforced yet.
+//! Scope of security policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Checked RequestAuthentication.
-#[derive(Clone, Debug, Default)]
-pub struct RequestAuthentication {
-    /// Workloads that the policy applies to.
-    pub scope: PolicyScope,
-}
 
 /// Workloads that a security policy applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

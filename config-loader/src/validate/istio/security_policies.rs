@@ -1,26 +1,15 @@
-//! Scope of security policies, and RequestAuthentication: validation. The table of unsupported kinds states that the
-//! latter is not enforced.
+//! Scope of security policies: validation.
 
 use super::{Check, shared};
 use crate::diagnostic::codes::istio::{AZ020, AZ021, AZ102};
+use crate::raw::Field;
 use crate::raw::istio::{LabelSelector, PolicyTargetReference};
-use crate::raw::{self, Field};
-use crate::resource::istio::{PolicyScope, PolicyTarget, RequestAuthentication};
+use crate::resource::istio::{PolicyScope, PolicyTarget};
 use crate::span::Span;
 use crate::validate::scalar;
 
 /// Maximum number of targets of a policy.
 const TARGETS_MAX: usize = 16;
-
-/// Checks a RequestAuthentication.
-pub fn request_authentication(
-    raw: &raw::istio::RequestAuthentication,
-    check: &mut Check<'_>,
-) -> RequestAuthentication {
-    RequestAuthentication {
-        scope: scope(&raw.selector, (&raw.target_ref, &raw.target_refs), check),
-    }
-}
 
 /// Returns the scope of a security policy. One that cannot be read in full is that of the whole namespace, for what
 /// applies instead of a rejected policy.
@@ -131,27 +120,12 @@ fn policy_target(
 #[cfg(test)]
 mod tests {
     use crate::resource::istio::PolicyTarget;
-    use crate::validate::istio::testing::{check_of, load};
+    use crate::validate::istio::testing::load;
 
     fn document(kind: &str, spec: &str) -> String {
         format!(
             "apiVersion: security.istio.io/v1\nkind: {kind}\nmetadata: {{name: own, namespace: ns}}\nspec: {spec}\n"
         )
-    }
-
-    #[test]
-    fn policies_are_warnings_whatever_their_rules_say() {
-        let tokens = "{jwtRules: [{issuer: a, fromHeaders: [{name: x}]}]}";
-        for (kind, spec, expected) in [
-            ("RequestAuthentication", tokens, vec!["W CM036 2"]),
-            (
-                "RequestAuthentication",
-                "{selector: {matchLabels: {app: '*'}}}",
-                vec!["W CM036 2", "E CM012 4"],
-            ),
-        ] {
-            check_of(&document(kind, spec), &expected);
-        }
     }
 
     #[test]

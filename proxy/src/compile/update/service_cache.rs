@@ -10,6 +10,7 @@ use config_loader::ResourceSet;
 use config_loader::catalog::{Changes, Readers, Tape};
 
 use crate::compile::Inputs;
+use crate::compile::authentication::KeptAuthentication;
 use crate::compile::authorization::KeptRules;
 #[cfg(test)]
 use crate::compile::service::Service;
@@ -21,6 +22,9 @@ use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
 use traffic::registry::ClusterId;
 
+/// Rules of policies for requests.
+type KeptPolicies = (KeptRules, KeptAuthentication);
+
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
 pub struct ServiceCache(Option<CachedServices>);
@@ -31,7 +35,7 @@ struct CachedServices {
     certificates: u64,
     services: Services,
     routes: VisibleRoutes,
-    rules: KeptRules,
+    rules: KeptPolicies,
     clusters: Readers<ClusterId>,
     hosts: AllHostReads,
 }
@@ -46,8 +50,8 @@ pub(in crate::compile) struct Start {
     pub hosts: AllHostReads,
     /// Differences from the compile before.
     pub changes: Changes,
-    /// Rules of authorization policies.
-    pub rules: KeptRules,
+    /// Rules of policies for requests.
+    pub rules: KeptPolicies,
 }
 
 impl ServiceCache {
@@ -63,7 +67,7 @@ impl ServiceCache {
                 clusters: Readers::default(),
                 hosts: AllHostReads::default(),
                 changes: Changes::everything("identity of the proxy"),
-                rules: KeptRules::default(),
+                rules: Default::default(),
             };
         };
         let CachedServices {
@@ -103,7 +107,7 @@ impl ServiceCache {
         &mut self,
         inputs: &Inputs<'_>,
         certificates: u64,
-        (services, routes, rules): (Services, VisibleRoutes, KeptRules),
+        (services, routes, rules): (Services, VisibleRoutes, KeptPolicies),
         (clusters, hosts): (Readers<ClusterId>, AllHostReads),
     ) {
         self.0 = Some(CachedServices {

@@ -14,6 +14,7 @@ use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
+use crate::exchange::token_cache::Verified;
 use crate::exchange::worker::SnapshotRef;
 use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
@@ -214,6 +215,7 @@ pub fn matched_head<'a, B>(
     authority: &'a str,
     host: &'a str,
 ) -> RequestHead<'a> {
+    let claims = request.extensions().get::<Arc<Verified>>();
     RequestHead {
         method: request.method(),
         scheme: scheme.as_str(),
@@ -222,6 +224,7 @@ pub fn matched_head<'a, B>(
         path: request.uri().path(),
         query: request.uri().query(),
         headers: request.headers(),
+        claims: claims.map(|verified| &verified.claims),
     }
 }
 

@@ -183,6 +183,9 @@ fn find<'a>(
         authorize_request(snapshot, client, head, claims, record)
     });
     if let Err(denied) = judged {
+        if let Ok(found) = &found {
+            record.denied(snapshot, found.route());
+        }
         found = Err(denied);
     }
     (found, cleaned)

@@ -317,11 +317,7 @@ impl<'a> Draft<'a> {
             .with_annotations(&self.metadata.own_annotations)
             .with_generation(self.metadata.generation)
             .with_options(self.options);
-        if self
-            .found
-            .iter()
-            .any(|found| found.severity == Severity::Error)
-        {
+        if self.failed() {
             check.refuse();
         }
         let spec = validate(&raw, &mut check);

@@ -28,7 +28,7 @@ use crate::exchange::downstream::origin::Origin;
 use crate::exchange::message::grpc_messages::Messages;
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::exchange::worker::Worker;
+use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::runtime::clock;
 use crate::snapshot::Route;
 use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats};
@@ -321,6 +321,19 @@ impl Record {
     pub fn audited(&mut self, policy: &Arc<str>) {
         if let Some(log) = &mut self.log {
             log.audited(policy);
+        }
+    }
+
+    /// Records the route of a request that a policy denies: it counts for the first destination.
+    pub fn denied(&mut self, snapshot: &SnapshotRef, route: &Route) {
+        self.routed(route);
+        let destination = route
+            .split
+            .as_ref()
+            .and_then(|split| split.entries().next());
+        let target = destination.and_then(|(_, one)| Target::find(snapshot, one.cluster));
+        if let Some(target) = target {
+            self.target(&target);
         }
     }
 

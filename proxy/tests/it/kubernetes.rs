@@ -428,7 +428,7 @@ async fn change_in_effect_outlives_sigterm_and_a_start_without_the_server() {
 }
 
 #[tokio::test]
-async fn security_policies_of_an_api_server_are_enforced_and_may_be_unreadable() {
+async fn security_policies_of_an_api_server_are_enforced_and_have_to_be_readable() {
     let serving = async || {
         let api = ApiServer::start().await;
         for kind in ["AuthorizationPolicy", "RequestAuthentication"] {
@@ -452,15 +452,20 @@ async fn security_policies_of_an_api_server_are_enforced_and_may_be_unreadable()
     api.delete("authorizationpolicies", "default", "all");
     until("it is gone", async || !is_denied().await).await;
 
-    // A proxy that may not read them serves all the same.
+    // A proxy that may not read them opens no listener, unless it is told that it can do without.
     let refusing = serving().await;
     refusing.refuse("authorizationpolicies", Some(403));
-    let proxy = following(&refusing, &[]).await;
+    refusing.apply("virtualservices", answers("one"));
+    let control = ["--control", "kubernetes://"];
+    let waiting = start(&[("home", &refusing)], &control);
     until_logged(
-        &proxy,
+        &waiting,
         "authorizationpolicies.security.istio.io cannot be read",
     )
     .await;
+    assert!(!waiting.is_ready());
+    assert!(Client::try_connect(Front::H1, waiting.edge).await.is_err());
+    let optional = ["--control-optional", "AuthorizationPolicy"];
+    let proxy = following(&refusing, &optional).await;
     until("it is ready", async || proxy.is_ready()).await;
-    assert_eq!(says(&proxy).await, "one");
 }

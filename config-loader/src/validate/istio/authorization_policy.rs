@@ -9,18 +9,16 @@ mod tests;
 use std::sync::Arc;
 
 use super::{Check, shared};
-use crate::diagnostic::codes::istio::{AZ001, AZ002, AZ003, AZ004, AZ005, AZ105, AZ121};
-use crate::raw::{self, Field};
+use rule::RULES_MAX;
+
+use crate::diagnostic::codes::istio::{AZ002, AZ003, AZ004, AZ005, AZ105, AZ121};
+use crate::raw;
 use crate::resource::istio::PolicyScope;
 use crate::resource::istio::authorization_policy::{
     Action, AuthorizationPolicy, DRY_RUN, PolicyMode, boolean,
 };
-use crate::span::Span;
 use crate::validate::istio::security_policies::scope;
 use crate::validate::scalar;
-
-/// Maximum number of rules of a policy, and of sources of a rule.
-const RULES_MAX: usize = 512;
 
 /// Actions by name.
 const ACTIONS: [(&str, Named); 4] = [
@@ -137,18 +135,4 @@ fn action(raw: &raw::istio::AuthorizationPolicy, check: &mut Check<'_>) -> Actio
         Named::Audit => Action::Audit,
         Named::Deny | Named::Custom => Action::Deny,
     }
-}
-
-/// Reports a list that is present and empty.
-fn not_empty<T>(field: &Field<Vec<T>>, what: &str, check: &mut Check<'_>) -> bool {
-    let is_empty = field.get().is_some_and(Vec::is_empty);
-    if is_empty {
-        empty(field.span(), what, check);
-    }
-    !is_empty
-}
-
-fn empty(span: Span, what: &str, check: &mut Check<'_>) {
-    let found = check.error(AZ001, span, format!("{what} is empty"));
-    found.help("write at least one field, or remove it");
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::path;
-use super::rule::service_account;
 use crate::diagnostic::codes::istio::{
     AZ009, AZ010, AZ011, AZ012, AZ013, AZ014, AZ016, AZ108, AZ113, AZ115, AZ130, AZ131,
 };
@@ -266,4 +265,15 @@ fn is_principal(value: &str) -> bool {
     let parts: Vec<&str> = value.split('/').collect();
     matches!(*parts, [domain, "ns", namespace, "sa", account]
         if !domain.is_empty() && !namespace.is_empty() && !account.is_empty())
+}
+
+/// Returns `NAMESPACE/NAME` of a service account, with the policy's namespace as the default.
+fn service_account(text: &str, namespace: &str) -> Option<Arc<str>> {
+    let parts: Vec<&str> = text.split('/').collect();
+    match *parts {
+        _ if text.contains('*') || text.len() > 320 => None,
+        [name] if !name.is_empty() => Some(format!("{namespace}/{name}").into()),
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Some(text.into()),
+        _ => None,
+    }
 }

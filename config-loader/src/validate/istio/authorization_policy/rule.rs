@@ -1,10 +1,7 @@
 //! Rules of an AuthorizationPolicy: sources, operations and conditions.
 
-use std::sync::Arc;
-
 use super::attribute::{self, list};
-use super::{RULES_MAX, empty, not_empty};
-use crate::diagnostic::codes::istio::{AZ003, AZ006, AZ007, AZ008};
+use crate::diagnostic::codes::istio::{AZ001, AZ003, AZ006, AZ007, AZ008};
 use crate::raw::Field;
 use crate::raw::istio::authorization_policy as raw;
 use crate::resource::istio::authorization_policy::{
@@ -16,6 +13,9 @@ use crate::validate::istio::shared;
 use crate::validate::scalar;
 
 type Texts = Field<Vec<Field<String>>>;
+
+/// Maximum number of rules of a policy, and of sources of a rule.
+pub(super) const RULES_MAX: usize = 512;
 
 /// Maximum number of service accounts of a field.
 const ACCOUNTS_MAX: usize = 16;
@@ -265,13 +265,16 @@ fn condition(
     })
 }
 
-/// Returns `NAMESPACE/NAME` of a service account, with the policy's namespace as the default.
-pub(super) fn service_account(text: &str, namespace: &str) -> Option<Arc<str>> {
-    let parts: Vec<&str> = text.split('/').collect();
-    match *parts {
-        _ if text.contains('*') || text.len() > 320 => None,
-        [name] if !name.is_empty() => Some(format!("{namespace}/{name}").into()),
-        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Some(text.into()),
-        _ => None,
+/// Reports a list that is present and empty.
+fn not_empty<T>(field: &Field<Vec<T>>, what: &str, check: &mut Check<'_>) -> bool {
+    let is_empty = field.get().is_some_and(Vec::is_empty);
+    if is_empty {
+        empty(field.span(), what, check);
     }
+    !is_empty
+}
+
+fn empty(span: Span, what: &str, check: &mut Check<'_>) {
+    let found = check.error(AZ001, span, format!("{what} is empty"));
+    found.help("write at least one field, or remove it");
 }

@@ -157,7 +157,7 @@ impl World {
     /// Returns the endpoints that are part of the load distribution.
     fn planned(&self) -> impl Iterator<Item = usize> {
         let groups = self.cluster.plan.iter().flatten();
-        groups.flat_map(|group| group.members.iter().map(|member| *member as usize))
+        groups.flat_map(|group| group.indexes.iter().map(|index| *index as usize))
     }
 
     fn any_usable(&self) -> bool {

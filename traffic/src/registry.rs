@@ -35,7 +35,7 @@ pub use cluster::{
 };
 pub use connection_permits::{ConnectionPermit, IdleMark, QueueTicket, Turn};
 pub use connections::{Closing, Connections, Offer, PASSED_OVER_MAX, WakeSignal};
-pub use health::{Health, Streak, why};
+pub use health::{Health, Streak, exclusion};
 pub use journal::{Cause, EVENTS_MAX, Event, EventKind, Journal};
 pub use moment::Moment;
 pub use permits::{PendingPermit, Permit, RequestPermit, RetryPermit};

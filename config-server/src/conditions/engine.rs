@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// Recomputes the findings if they are due.
-    pub fn settle(&mut self, now: Instant) {
+    pub fn refresh_findings(&mut self, now: Instant) {
         let is_due = self.checker.deadline(now).is_some_and(|due| due <= now);
         if is_due && self.checker.catch_up() {
             self.regroup();
@@ -324,7 +324,7 @@ mod tests {
     ) -> Vec<Write> {
         engine.take_in(vec![(Arc::from(key), object)]);
         *now += Duration::from_secs(60);
-        engine.settle(*now);
+        engine.refresh_findings(*now);
         engine.due(*now, 10, "t1")
     }
 

@@ -106,8 +106,8 @@ impl<A: Handler> AcceptedConnection<A> {
 
     /// Assigns a captured connection to the listener for the address that its client dialed, and returns that
     /// listener's service; `None` without such a listener.
-    pub fn captured(&mut self, intake: Intake, dialed: SocketAddr) -> Option<Service> {
-        let key = ListenerKey::captured(intake, dialed);
+    pub fn assign_captured(&mut self, intake: Intake, dialed: SocketAddr) -> Option<Service> {
+        let key = ListenerKey::for_captured(intake, dialed);
         let listener = self.server.handler.listener(&key, dialed)?;
         self.downstream.listener = Arc::clone(&listener.key);
         self.downstream.local = dialed;

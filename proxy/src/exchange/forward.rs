@@ -147,7 +147,7 @@ fn pass(
         forwarded,
         response: kept,
     } = prepared;
-    forwarded.outgoing.settle();
+    forwarded.outgoing.release_saved();
     let took = record.upstream_took();
     if let Some(log) = record.log_mut() {
         log.carried_by(response.body().ends());

@@ -196,10 +196,10 @@ fn remembered(
     })?;
     let entry = stay.entry()?;
     let number = match &cluster.federation {
-        None => cluster.standing(entry.endpoint())?.0 as usize,
+        None => cluster.affinity_endpoint(entry.endpoint())?.0 as usize,
         Some(federation) => {
             let pool = |id| snapshot.cluster(id);
-            let choice = federation.standing(entry.endpoint(), snapshot.generation, pool)?;
+            let choice = federation.affinity_choice(entry.endpoint(), snapshot.generation, pool)?;
             shown(federation, choice, snapshot, used)?
         }
     };
@@ -366,7 +366,7 @@ fn failure(
             let why = survey.missing_cluster(&host, port, &subset);
             ("unknown", Kind::NoCluster, why)
         }
-        Some(cluster) if cluster.why_none() == Kind::NoOriginalDestination => {
+        Some(cluster) if cluster.no_endpoint_kind() == Kind::NoOriginalDestination => {
             let why = "it is where the client dialled, which a gateway does not know";
             ("nowhere", Kind::NoOriginalDestination, why.to_owned())
         }

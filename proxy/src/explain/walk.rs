@@ -42,7 +42,7 @@ pub fn explain(
     survey: &Survey<'_>,
 ) -> Explanation {
     let mut answer = walk(question, traffic, survey);
-    answer.settle();
+    answer.apply_failures();
     answer
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::outlier::{OutlierPolicy, Verdict};
 use super::{Cluster, PickTables};
 use crate::balance::EndpointIdx;
-use crate::registry::{EventKind, Moment, why};
+use crate::registry::{EventKind, Moment, exclusion};
 
 /// Ejects an endpoint that has failed often enough, if `maxEjectionPercent` allows it.
 pub(super) fn decide(
@@ -90,7 +90,7 @@ pub(super) fn uneject_all(cluster: &Cluster, now: Moment) {
     for endpoint in cluster.endpoints() {
         let health = &endpoint.state.health;
         let out_for = now.since(health.ejected_at());
-        if health.admit(why::EJECTED, now) {
+        if health.admit(exclusion::EJECTED, now) {
             health.forget_errors();
             health.set_multiplier(0);
             let address = &*endpoint.address.to_string();

@@ -9,7 +9,7 @@ use http::HeaderValue;
 use super::{Locality, OutlierPolicy};
 use crate::connection::Alternates;
 use crate::connection::UpstreamTls;
-use crate::registry::{Address, EndpointState, Moment, why};
+use crate::registry::{Address, EndpointState, Moment, exclusion};
 use crate::telemetry::RequestStats;
 
 /// One address and port of a cluster. Dereferences to the properties that it shares with other endpoints.
@@ -138,7 +138,7 @@ impl Endpoint {
     }
 
     /// The reason why the endpoint is not usable, in words; `None` if it is usable.
-    pub fn why_out(&self, policy: Option<&OutlierPolicy>, now: Moment) -> Option<String> {
+    pub fn exclusion_reason(&self, policy: Option<&OutlierPolicy>, now: Moment) -> Option<String> {
         let health = &self.state.health;
         let mut reasons = Vec::new();
         if health.is_ejected() {
@@ -158,7 +158,7 @@ impl Endpoint {
                 false => format!("ejected for {left:.0?} more{cause}, {times} so far"),
             });
         }
-        if health.reasons() & why::UNHEALTHY != 0 {
+        if health.reasons() & exclusion::UNHEALTHY != 0 {
             reasons.push(match self.state.checked() {
                 Some(_) => "fails its health checks".to_owned(),
                 None => "waits for its first health check".to_owned(),

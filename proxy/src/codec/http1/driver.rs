@@ -237,7 +237,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.heads = self.heads.wrapping_add(1);
         let asked = RequestTraits {
             method: head.request.method().into(),
-            newer: head.request.version() == Version::HTTP_11,
+            is_http11: head.request.version() == Version::HTTP_11,
             persistent: head.persistent,
             takes_trailers: head.takes_trailers,
         };
@@ -290,7 +290,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let response = Server::<A>::own_head(self.connection, status, text);
         let asked = RequestTraits {
             // `connection: close` goes to HTTP/1.0 as well
-            newer: true,
+            is_http11: true,
             persistent: false,
             ..asked
         };

@@ -36,7 +36,7 @@ impl Services {
         }
         if claims_differ {
             let claims = self.units.values().flat_map(|made| &made.claims);
-            let vips = Vips::settle(claims.collect());
+            let vips = Vips::assign(claims.collect());
             if vips != self.vips {
                 self.vips = vips;
                 changes.add(VIPS, &"addresses of services".into());
@@ -62,7 +62,7 @@ impl Services {
     }
 
     fn renew_members(&mut self, renewal: Renewal<'_>, changes: &mut Changes) {
-        let Some(why) = changes.why(&self.members_from).cloned() else {
+        let Some(why) = changes.cause_for(&self.members_from).cloned() else {
             return;
         };
         let collect = || Members::collect(renewal.view(), &self.slices, renewal.identity);
@@ -84,7 +84,7 @@ impl Services {
     ) -> bool {
         let mut stale: Vec<(Unit, Arc<str>)> = Vec::new();
         let mut claims_differ = false;
-        if let Some(why) = changes.why(&self.units_from).cloned() {
+        if let Some(why) = changes.cause_for(&self.units_from).cloned() {
             let (units, reads) = renewal.tape.part(|| units(renewal.view()));
             self.units_from = reads;
             let is_gone = |unit: &&Unit| !matches!(unit, Unit::Outside(_)) && !units.contains(unit);

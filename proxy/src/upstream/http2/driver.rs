@@ -252,7 +252,7 @@ impl State {
             }
         });
         for place in over {
-            self.settle(place);
+            self.remove_if_ended(place);
         }
     }
 

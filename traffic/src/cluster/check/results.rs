@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint};
-use crate::registry::{Checked, EventKind, Moment, why};
+use crate::registry::{Checked, EventKind, Moment, exclusion};
 
 impl Cluster {
     /// Records the result of a health check: whether it passed, and its status or error in words.
@@ -27,8 +27,8 @@ impl Cluster {
         // store the details before the state that they explain
         state.set_checked(Some(Arc::new(checked)));
         let is_news = match healthy {
-            true => state.health.admit(why::UNHEALTHY, now),
-            false => state.health.exclude(why::UNHEALTHY),
+            true => state.health.admit(exclusion::UNHEALTHY, now),
+            false => state.health.exclude(exclusion::UNHEALTHY),
         };
         if is_news {
             self.turned(endpoint, what, now);
@@ -47,14 +47,15 @@ impl Cluster {
         }
         for endpoint in self.endpoints() {
             if endpoint.state.checked().is_none() {
-                endpoint.state.health.exclude(why::UNHEALTHY);
+                endpoint.state.health.exclude(exclusion::UNHEALTHY);
             }
         }
     }
 
     /// Number of endpoints that fail their health checks or wait for the first one.
     pub fn unhealthy(&self) -> usize {
-        let fails = |endpoint: &&Endpoint| endpoint.state.health.reasons() & why::UNHEALTHY != 0;
+        let fails =
+            |endpoint: &&Endpoint| endpoint.state.health.reasons() & exclusion::UNHEALTHY != 0;
         self.endpoints().iter().filter(fails).count()
     }
 
@@ -62,7 +63,7 @@ impl Cluster {
     pub(in crate::cluster) fn clear_check_results(&self, now: Moment) {
         for endpoint in self.endpoints() {
             endpoint.state.set_checked(None);
-            if endpoint.state.health.admit(why::UNHEALTHY, now) {
+            if endpoint.state.health.admit(exclusion::UNHEALTHY, now) {
                 self.turned(endpoint, EventKind::HealthCheckRemoved, now);
             }
         }

@@ -188,7 +188,7 @@ fn t111_distribution_follows_locality_weights() {
     assert_eq!((all[3], all[4]), (0, 0));
     for endpoint in 0..3 {
         let health = &cluster.endpoint(EndpointIdx(endpoint)).state.health;
-        health.exclude(crate::registry::why::UNHEALTHY);
+        health.exclude(crate::registry::exclusion::UNHEALTHY);
     }
     assert_eq!(picks(&cluster, 10), [0, 0, 0, 0, 10]);
 }
@@ -357,7 +357,9 @@ fn endpoint_gets_no_traffic_while_it_fails_health_checks() {
         (picks(&cluster, 8), cluster.unhealthy()),
         (vec![4, 0, 4, 0], 1)
     );
-    let out = cluster.endpoint(EndpointIdx(1)).why_out(None, Moment(4));
+    let out = cluster
+        .endpoint(EndpointIdx(1))
+        .exclusion_reason(None, Moment(4));
     assert_eq!(out.unwrap(), "fails its health checks");
     // an ejection apart from is another reason
     fail(&cluster, 1, Moment(5));
@@ -386,7 +388,9 @@ fn new_endpoint_gets_no_traffic_before_its_first_check_beside_healthy_ones() {
     cluster.checked(EndpointIdx(1), (true, "yes".into()), Moment(2));
     cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [false, true, false]);
-    let out = cluster.endpoint(EndpointIdx(2)).why_out(None, Moment(3));
+    let out = cluster
+        .endpoint(EndpointIdx(2))
+        .exclusion_reason(None, Moment(3));
     assert_eq!(out.unwrap(), "waits for its first health check");
     cluster.checked(EndpointIdx(2), (true, "yes".into()), Moment(4));
     assert_eq!(usable(&cluster), [false, true, true]);
@@ -415,7 +419,11 @@ fn without_health_checks_no_endpoint_is_unhealthy() {
 fn expired_ejection_is_reported_as_expired() {
     let cluster = cluster(balance(Simple::Random), &["r/a", "r/a"]);
     let outlier = cluster.balance.outlier.as_ref();
-    let out = |policy, now| cluster.endpoint(EndpointIdx(0)).why_out(policy, now);
+    let out = |policy, now| {
+        cluster
+            .endpoint(EndpointIdx(0))
+            .exclusion_reason(policy, now)
+    };
     assert_eq!(out(outlier, Moment(1)), None);
     fail(&cluster, 0, Moment(1));
     let said = |text: &str| Some(format!("ejected {text} after 5xx responses, once so far"));

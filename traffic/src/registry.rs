@@ -132,8 +132,8 @@ impl EndpointState {
     }
 
     /// The health check results; `None` before the first check and without health checks.
-    pub fn checked(&self) -> Option<Arc<Checked>> {
-        self.health.checked()
+    pub fn last_check(&self) -> Option<Arc<Checked>> {
+        self.health.last_check()
     }
 
     /// Stores the health check results.

@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// Records the outcome of a write. A conflicting write arrives as a change instead.
-    pub fn note(&mut self, key: Arc<str>, outcome: &Outcome, now: Instant) {
+    pub fn record_outcome(&mut self, key: Arc<str>, outcome: &Outcome, now: Instant) {
         let Some(known) = self.objects.get_mut(&key) else {
             return;
         };
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(engine.deadline(now), Some(now + WRITE_PAUSE));
         let writes = engine.due(now + WRITE_PAUSE, 10, "t2");
         assert_eq!(writes.len(), 1);
-        engine.note("vs".into(), &Outcome::Failed, now);
+        engine.record_outcome("vs".into(), &Outcome::Failed, now);
         assert_eq!(engine.deadline(now), Some(now + RETRY_PAUSE));
     }
 }

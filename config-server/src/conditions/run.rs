@@ -179,7 +179,7 @@ async fn write(engine: Engine, writer: &Writer) -> Engine {
         })
         .buffer_unordered(WRITES_AT_ONCE);
     while let Some((key, outcome)) = outcomes.next().await {
-        engine.note(key, &outcome, Instant::now());
+        engine.record_outcome(key, &outcome, Instant::now());
     }
     engine
 }

@@ -81,7 +81,7 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 
     /// Removes a PROXY header from the front of the received bytes, and takes over the addresses that it carries.
-    pub fn forwarded(&mut self, bytes: usize, addresses: Option<(SocketAddr, SocketAddr)>) {
+    pub fn take_proxy_header(&mut self, bytes: usize, addresses: Option<(SocketAddr, SocketAddr)>) {
         self.socket.consume(bytes);
         if let Some((remote, local)) = addresses {
             self.downstream.remote = remote;

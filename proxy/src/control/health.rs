@@ -201,7 +201,7 @@ async fn follow(subject: Rc<CurrentEndpoint>, shared: Rc<Shared>, turns: Rc<Sema
         counters.increment(WorkerId::CONTROL, counter);
         // a reload may have replaced the cluster meanwhile
         let (cluster, index) = subject.now();
-        cluster.checked(
+        cluster.record_check(
             index,
             (passed, said.into()),
             shared.journal.at(clock::now()),

@@ -403,7 +403,7 @@ fn no_endpoint_reason(cluster: &Cluster) -> Option<String> {
     let endpoints = cluster.endpoints();
     let may_be = |endpoint: &Endpoint| {
         let state = &endpoint.state;
-        state.health.is_usable() || !state.health.is_ejected() && state.checked().is_none()
+        state.health.is_usable() || !state.health.is_ejected() && state.last_check().is_none()
     };
     if endpoints.is_empty() || endpoints.iter().any(may_be) || cluster.live().panics() {
         return None;

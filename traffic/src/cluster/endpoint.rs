@@ -159,7 +159,7 @@ impl Endpoint {
             });
         }
         if health.reasons() & exclusion::UNHEALTHY != 0 {
-            reasons.push(match self.state.checked() {
+            reasons.push(match self.state.last_check() {
                 Some(_) => "fails its health checks".to_owned(),
                 None => "waits for its first health check".to_owned(),
             });
@@ -169,7 +169,7 @@ impl Endpoint {
 
     /// Health check results in words; `None` before the first check and without health checks.
     pub fn check_results(&self, now: Moment) -> Option<String> {
-        let checked = self.state.checked()?;
+        let checked = self.state.last_check()?;
         let ago = now.since(checked.at);
         Some(format!("{checked}, {ago:.1?} ago"))
     }

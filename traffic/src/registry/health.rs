@@ -182,7 +182,7 @@ impl Health {
     }
 
     /// Health check results; `None` before the first check and without health checks.
-    pub fn checked(&self) -> Option<Arc<Checked>> {
+    pub fn last_check(&self) -> Option<Arc<Checked>> {
         self.history.get()?.checked.load_full()
     }
 

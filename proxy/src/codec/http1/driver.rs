@@ -397,8 +397,8 @@ impl<'a, A: Handler> Driver<'a, A> {
         // tells the peer that the rest of its request is not read
         let is_cut_short = self.connection.answered_here.take() && is_reading;
         // bytes that the client may have sent for a tunnel that was refused are no request
-        let is_no_tunnel =
-            asked.method == MethodKind::Connect && !encoder::is_switch(asked.method, parts.status);
+        let is_no_tunnel = asked.method == MethodKind::Connect
+            && !encoder::switches_protocol(asked.method, parts.status);
         if self.connection.draining.get() || is_cut_short || is_no_tunnel || self.inbox.is_last() {
             asked.persistent = false;
         }
@@ -424,7 +424,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let server = self.server;
         let out = &mut self.outbox.head;
         let begun = encoder::head(out, &parts, asked, size, |out| server.write_date(out));
-        let switching = encoder::is_switch(asked.method, parts.status);
+        let switching = encoder::switches_protocol(asked.method, parts.status);
         self.inbox.keep(parts.headers);
         Reply {
             body: None,

@@ -70,7 +70,7 @@ impl State {
     }
 
     /// Processes all complete frames of the input; returns their length.
-    pub(super) fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
+    pub(super) fn process_frames(&mut self, input: &[u8]) -> Result<usize, Reason> {
         let mut at = 0;
         loop {
             let received = self.engine.receive(&input[at..])?;

@@ -80,9 +80,9 @@ pub struct ResponseFraming {
 }
 
 /// Whether a response switches its connection to another protocol.
-pub fn is_switch(asking: MethodKind, status: StatusCode) -> bool {
+pub fn switches_protocol(method: MethodKind, status: StatusCode) -> bool {
     status == StatusCode::SWITCHING_PROTOCOLS
-        || (asking == MethodKind::Connect && status.is_success())
+        || (method == MethodKind::Connect && status.is_success())
 }
 
 /// Writes the head of a response. `size` is the known length of its body; `date` appends a date if the response has
@@ -96,7 +96,7 @@ pub fn head(
 ) -> ResponseFraming {
     status_line(out, parts, asked.is_http11);
     let status = parts.status;
-    let switch = is_switch(asked.method, status);
+    let switch = switches_protocol(asked.method, status);
     let is_head = asked.method == MethodKind::Head;
     // responses without a length to any method (RFC 9110, section 8.6)
     let lengthless = switch || status.is_informational() || status == StatusCode::NO_CONTENT;

@@ -311,7 +311,7 @@ async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
     loop {
         let now = tokio::select! {
             now = ticks.tick() => Some(now),
-            () = wake_signal.rung() => None,
+            () = wake_signal.wait() => None,
         };
         let Some(worker) = worker.upgrade() else {
             return;

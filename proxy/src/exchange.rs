@@ -93,7 +93,7 @@ pub fn run(
             }
             Ok(found) => found,
         };
-        record.routed(found.route());
+        record.record_route(found.route());
         let context = RequestContext {
             worker,
             connection,
@@ -228,7 +228,7 @@ fn finish(
     mut response: Response<Bytes>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    record.answered(&response);
+    record.record_direct_response(&response);
     context.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)

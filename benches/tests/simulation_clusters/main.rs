@@ -182,7 +182,7 @@ impl Play {
         self.now = Moment(self.now.0 + self.rng.random_range(50..2500));
         for cluster in self.snapshot.clusters.iter().flatten() {
             cluster.refresh(self.now);
-            cluster.sweep(&cluster.state.ejections.turn(), self.now);
+            cluster.sweep(&cluster.state.ejections.lock(), self.now);
         }
         self.check_shares(&tiers);
         self.check_replays(&tiers);

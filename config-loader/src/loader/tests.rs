@@ -162,12 +162,26 @@ fn removing_the_preferred_object_uses_the_other_group() {
     let change = Change::text(&store, &file, &both);
     store.apply(vec![(Arc::clone(&file), change)]);
     assert_eq!(balancing(&store), "Locality");
-    assert_eq!(store.set().global_traffic_policies.all_beside().count(), 1);
+    assert_eq!(
+        store
+            .set()
+            .global_traffic_policies
+            .all_in_other_groups()
+            .count(),
+        1
+    );
     let one = policy("flomesh.io", "lbType: ActiveActive");
     let change = Change::text(&store, &file, &one);
     store.apply(vec![(Arc::clone(&file), change)]);
     assert_eq!(balancing(&store), "ActiveActive");
-    assert_eq!(store.set().global_traffic_policies.all_beside().count(), 0);
+    assert_eq!(
+        store
+            .set()
+            .global_traffic_policies
+            .all_in_other_groups()
+            .count(),
+        0
+    );
     store.apply(vec![(file, Change::Gone)]);
     assert_eq!(balancing(&store), "");
 }

@@ -58,7 +58,7 @@ pub trait AnyObject: Any + Debug + Send + Sync {
     fn moved(&self, provenance: Provenance, order: Order) -> Arc<dyn AnyObject>;
     /// Inserts the object into a set; replaces one of the same name.
     fn put(self: Arc<Self>, set: &mut ResourceSet);
-    /// Inserts the object into a set beside one of the same name, which takes precedence.
+    /// Inserts the object into a set that has one of another API group with the same name, which takes precedence.
     fn put_beside(self: Arc<Self>, set: &mut ResourceSet);
 }
 
@@ -103,7 +103,7 @@ impl<T: Spec> AnyObject for Object<T> {
 
     fn put_beside(self: Arc<Self>, set: &mut ResourceSet) {
         let name = self.id.to_name();
-        T::objects_mut(set).insert_beside(name, self);
+        T::objects_mut(set).insert_in_other_group(name, self);
     }
 }
 

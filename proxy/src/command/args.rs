@@ -21,10 +21,9 @@ pub use workload::WorkloadArgs;
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay};
 use config_loader::catalog::DefaultDomain;
 
-/// Sources of the configuration.
+/// Files that resources come from.
 #[derive(Clone, Debug, Args)]
-#[command(group(ArgGroup::new("source").args(["paths", "control"]).required(true).multiple(true)))]
-pub struct ConfigArgs {
+pub struct FilesArgs {
     /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
     #[arg(
         short = 'f',
@@ -35,6 +34,15 @@ pub struct ConfigArgs {
         value_delimiter = ','
     )]
     pub paths: Vec<PathBuf>,
+}
+
+/// Sources of the configuration.
+#[derive(Clone, Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["paths", "control"]).required(true).multiple(true)))]
+pub struct ConfigArgs {
+    /// Files that resources come from.
+    #[command(flatten)]
+    pub files: FilesArgs,
     /// Servers that resources come from.
     #[command(flatten)]
     pub control: ControlArgs,

@@ -37,7 +37,7 @@ pub fn run(args: &ExplainArgs) -> u8 {
     let answer = match &args.admin {
         None => {
             let loaded = config_loader::load_files(
-                &args.paths,
+                &args.files.paths,
                 config_loader::LoadOptions {
                     read: args.reading.options(&args.identity.ejection),
                     ..config_loader::LoadOptions::default()

@@ -287,7 +287,7 @@ impl RunArgs {
     fn settings(&self) -> Result<Settings, String> {
         let mut settings = self
             .serve
-            .settings(self.config.paths.clone(), self.identity.identity())?;
+            .settings(self.config.files.paths.clone(), self.identity.identity())?;
         settings.control = self.config.control.settings(node(&settings.identity))?;
         if !self.config.control.reads_pods() {
             settings.identity.pod = None;

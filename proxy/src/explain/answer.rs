@@ -41,7 +41,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// Sets the outcome of a forwarded request by the failures of its destinations.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn apply_failures(&mut self) {
         if self.outcome != Outcome::FORWARDED {
             return;
         }

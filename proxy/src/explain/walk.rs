@@ -13,6 +13,7 @@ use super::answer::{
     AuthorizationChoice, Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome,
     RequestSummary, RuleTried, Source,
 };
+use super::effect::ExplainedRequest;
 use super::question::ListenerWish;
 use super::{Question, authorization, cluster, connection, effect, secret};
 use crate::compile::Survey;
@@ -43,7 +44,7 @@ pub fn explain(
     survey: &Survey<'_>,
 ) -> Explanation {
     let mut answer = walk(question, traffic, survey);
-    answer.settle();
+    answer.apply_failures();
     answer
 }
 
@@ -107,15 +108,12 @@ fn walk(
         Ok(found) => {
             let host = &answer.request.host;
             answer.virtual_host = Some(chosen(&found, hosts.map(|hosts| &**hosts), host));
-            won(
-                &mut answer,
-                &found,
-                snapshot,
-                (&connection, scheme),
-                &request,
-            );
-            let came = (&connection, scheme, &request);
-            answer.destinations = cluster::destinations(&found, &shared, survey, came);
+            let request = ExplainedRequest {
+                connection: &connection,
+                scheme,
+                head: &request,
+            };
+            won(&mut answer, &found, &shared, survey, request);
         }
         Err(refusal) => {
             let virtual_host = virtual_host.map(|host| &**host);
@@ -447,16 +445,22 @@ fn tried(
 fn won(
     answer: &mut Explanation,
     found: &Found,
-    snapshot: &Snapshot,
-    (connection, scheme): (&Connection, Scheme),
-    request: &Request<()>,
+    snapshot: &SnapshotRef,
+    survey: &Survey<'_>,
+    request: ExplainedRequest<'_>,
 ) {
     let virtual_host = found.virtual_host();
-    answer.rules = tried(virtual_host, Some(found.rule()), scheme, request);
+    answer.rules = tried(
+        virtual_host,
+        Some(found.rule()),
+        request.scheme,
+        request.head,
+    );
     answer.rules_not_tried = virtual_host.table.rules().len() - answer.rules.len();
-    let (action, outcome) = effect::of(found.route(), snapshot, (connection, scheme), request);
+    let (action, outcome) = effect::of(found.route(), snapshot, request);
     answer.action = Some(action);
     answer.outcome = outcome;
+    answer.destinations = cluster::destinations(found, snapshot, survey, request);
 }
 
 fn refused(

@@ -1,10 +1,8 @@
 //! Arguments of `strait explain`.
 
-use std::path::PathBuf;
-
 use clap::{ArgGroup, Args, ValueEnum};
 
-use crate::command::args::{IdentityArgs, ReadingArgs};
+use crate::command::args::{FilesArgs, IdentityArgs, ReadingArgs};
 
 const HELP: &str = "\
 Loads and compiles the configuration as `strait run` does, and uses the same matcher as traffic. Shows the listener, the \
@@ -31,16 +29,9 @@ Exit codes: 0 a rule matches the request (even if no endpoint can serve it), 1 n
 #[command(after_help = HELP)]
 #[command(group(ArgGroup::new("source").args(["paths", "admin"]).required(true).multiple(true)))]
 pub struct ExplainArgs {
-    /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
-    #[arg(
-        short = 'f',
-        long = "config",
-        visible_alias = "filename",
-        value_name = "PATH",
-        env = "STRAIT_CONFIG",
-        value_delimiter = ','
-    )]
-    pub paths: Vec<PathBuf>,
+    /// Files that resources come from.
+    #[command(flatten)]
+    pub files: FilesArgs,
     /// Strictness of reading.
     #[command(flatten)]
     pub reading: ReadingArgs,

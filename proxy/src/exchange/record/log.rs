@@ -73,7 +73,7 @@ impl LogFields {
     }
 
     /// Replaces fields by those of the upstream request, which Envoy's log shows; only the path stays the client's.
-    pub fn forwarded(&mut self, parts: &Parts) {
+    pub fn record_upstream_request(&mut self, parts: &Parts) {
         let headers = &parts.headers;
         self.forwarded_for = headers.get(X_FORWARDED_FOR).cloned();
         self.request_id = headers.get(X_REQUEST_ID).cloned();
@@ -88,22 +88,22 @@ impl LogFields {
     }
 
     /// Records the route of the request.
-    pub fn routed(&mut self, route: &Arc<str>) {
+    pub fn record_route(&mut self, route: &Arc<str>) {
         self.route = Some(Arc::clone(route));
     }
 
     /// Records the cluster of the request.
-    pub fn target(&mut self, cluster: &Arc<str>) {
+    pub fn record_cluster(&mut self, cluster: &Arc<str>) {
         self.cluster = Some(Arc::clone(cluster));
     }
 
     /// Records the upstream connection.
-    pub fn carried_by(&mut self, ends: &Rc<ConnectionInfo>) {
+    pub fn record_connection(&mut self, ends: &Rc<ConnectionInfo>) {
         self.ends = Some(Rc::clone(ends));
     }
 
     /// Records the transport's reason for a failed connection.
-    pub fn transport_failed(&mut self, reason: &Arc<str>) {
+    pub fn record_transport_failure(&mut self, reason: &Arc<str>) {
         self.transport_failure = Some(Arc::clone(reason));
     }
 

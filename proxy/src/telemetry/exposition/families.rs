@@ -60,7 +60,7 @@ pub(super) fn routes(stats: &StatsRegistry) -> MetricFamily {
 }
 
 /// Attempts, replays and tier shifts of services with several clusters, without values that never occurred.
-pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
+pub(super) fn cluster_attempts(stats: &StatsRegistry) -> [MetricFamily; 3] {
     let tries = stats.all_member_tallies();
     let tries = tries.iter().flat_map(|tally| {
         let MemberLabels {
@@ -179,7 +179,7 @@ pub(super) fn plaintext(telemetry: &Telemetry) -> MetricFamily {
 }
 
 /// Shares and available endpoints of clusters, by service.
-pub(super) fn standing(states: &[MemberState]) -> [MetricFamily; 2] {
+pub(super) fn cluster_shares(states: &[MemberState]) -> [MetricFamily; 2] {
     let labels = |state: &MemberState| {
         vec![
             pair(label::DESTINATION_SERVICE, &state.service),

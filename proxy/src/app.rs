@@ -110,6 +110,18 @@ fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
     }
 }
 
+/// Fetches the key sets of the first configuration, for a limited time.
+async fn fetch_key_sets(
+    settings: &Settings,
+    control: &Control,
+    slot: &SnapshotSlot,
+) -> Result<KeySets, StartError> {
+    let settings = &settings.key_sets;
+    let mut key_sets = KeySets::of(control, slot, settings).map_err(failed("--jwks-ca"))?;
+    key_sets.tried(settings.ready_timeout).await;
+    Ok(key_sets)
+}
+
 /// Starts the tasks that update the snapshot and the state of endpoints.
 fn spawn_control_tasks(control: Control, key_sets: KeySets, slot: &SnapshotSlot) {
     tokio::spawn(key_sets.run());
@@ -167,9 +179,7 @@ impl App {
             logged: LoggedDiagnostics::default(),
         };
         put_in_effect(&mut control)?;
-        let key_sets = KeySets::of(&control, &slot, &settings.key_sets);
-        let mut key_sets = key_sets.map_err(failed("--jwks-ca"))?;
-        key_sets.tried(settings.key_sets.ready_timeout).await;
+        let key_sets = fetch_key_sets(&settings, &control, &slot).await?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared {

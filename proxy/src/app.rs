@@ -99,23 +99,18 @@ pub fn run_beside(
     })
 }
 
-/// Puts the first configuration in effect. Fails if the identity of the workload is not the configured one.
-fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
-    control.apply();
-    match control.wrong_identity() {
-        Some(problem) => Err(failed("the identity of the workload")(
-            problem.with_its_fix(),
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Fetches the key sets of the first configuration, for a limited time.
-async fn fetch_key_sets(
+/// Puts the first configuration in effect, and fetches its key sets for a limited time. Fails if the identity of the
+/// workload is not the configured one.
+async fn put_in_effect(
+    control: &mut Control,
     settings: &Settings,
-    control: &Control,
     slot: &SnapshotSlot,
 ) -> Result<KeySets, StartError> {
+    control.apply();
+    if let Some(problem) = control.wrong_identity() {
+        let problem = problem.with_its_fix();
+        return Err(failed("the identity of the workload")(problem));
+    }
     let settings = &settings.key_sets;
     let mut key_sets = KeySets::of(control, slot, settings).map_err(failed("--jwks-ca"))?;
     key_sets.tried(settings.ready_timeout).await;
@@ -178,8 +173,7 @@ impl App {
             directories: Directories::new(),
             logged: LoggedDiagnostics::default(),
         };
-        put_in_effect(&mut control)?;
-        let key_sets = fetch_key_sets(&settings, &control, &slot).await?;
+        let key_sets = put_in_effect(&mut control, &settings, &slot).await?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared {

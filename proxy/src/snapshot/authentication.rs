@@ -38,7 +38,7 @@ pub struct TokenRule {
 }
 
 /// Path of a claim.
-pub type ClaimPath = Box<[Box<str>]>;
+type ClaimPath = Box<[Box<str>]>;
 
 /// Keys of an issuer.
 #[derive(Clone, Debug)]

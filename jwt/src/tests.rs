@@ -13,6 +13,9 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 
 use super::*;
 
+/// Signs with a key.
+type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;
+
 const NOW: UnixSeconds = 1_000_000;
 const CLAIMS: &str = r#"{"iss":"i","sub":"ann","aud":"shop","exp":1000100}"#;
 
@@ -554,32 +557,31 @@ fn certificates_by_kid_are_keys() {
             keys.remarks,
             ["key `k2` is not used: not a certificate in PEM"]
         );
-        let (name, signature): (_, Box<dyn Fn(&[u8]) -> Vec<u8>>) =
-            match *algorithm == rcgen::PKCS_ED25519 {
-                true => {
-                    let key = Ed25519KeyPair::from_pkcs8(&pair.serialize_der()).expect("a key");
-                    (
-                        "EdDSA",
-                        Box::new(move |signed| key.sign(signed).as_ref().to_vec()),
-                    )
-                }
-                false => {
-                    let key = EcdsaKeyPair::from_pkcs8(
-                        &ECDSA_P256_SHA256_FIXED_SIGNING,
-                        &pair.serialize_der(),
-                    );
-                    let key = key.expect("a key");
-                    (
-                        "ES256",
-                        Box::new(move |signed| {
-                            key.sign(&SystemRandom::new(), signed)
-                                .expect("signs")
-                                .as_ref()
-                                .to_vec()
-                        }),
-                    )
-                }
-            };
+        let (name, signature): (_, Sign) = match *algorithm == rcgen::PKCS_ED25519 {
+            true => {
+                let key = Ed25519KeyPair::from_pkcs8(&pair.serialize_der()).expect("a key");
+                (
+                    "EdDSA",
+                    Box::new(move |signed| key.sign(signed).as_ref().to_vec()),
+                )
+            }
+            false => {
+                let key = EcdsaKeyPair::from_pkcs8(
+                    &ECDSA_P256_SHA256_FIXED_SIGNING,
+                    &pair.serialize_der(),
+                );
+                let key = key.expect("a key");
+                (
+                    "ES256",
+                    Box::new(move |signed| {
+                        key.sign(&SystemRandom::new(), signed)
+                            .expect("signs")
+                            .as_ref()
+                            .to_vec()
+                    }),
+                )
+            }
+        };
         for (kid, expected) in [("k1", Ok(())), ("k2", Err(NO_KEY))] {
             let header = format!(r#"{{"alg":"{name}","kid":"{kid}"}}"#);
             let signed = format!("{}.{}", encode(header), encode(CLAIMS));

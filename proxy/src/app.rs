@@ -99,15 +99,22 @@ pub fn run_beside(
     })
 }
 
-/// Puts the first configuration in effect. Fails if the identity of the workload is not the configured one.
-fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
+/// Puts the first configuration in effect, and fetches its key sets for a limited time. Fails if the identity of the
+/// workload is not the configured one.
+async fn put_in_effect(
+    control: &mut Control,
+    settings: &Settings,
+    slot: &SnapshotSlot,
+) -> Result<KeySets, StartError> {
     control.apply();
-    match control.wrong_identity() {
-        Some(problem) => Err(failed("the identity of the workload")(
-            problem.with_its_fix(),
-        )),
-        None => Ok(()),
+    if let Some(problem) = control.wrong_identity() {
+        let problem = problem.with_its_fix();
+        return Err(failed("the identity of the workload")(problem));
     }
+    let settings = &settings.key_sets;
+    let mut key_sets = KeySets::of(control, slot, settings).map_err(failed("--jwks-ca"))?;
+    key_sets.tried(settings.ready_timeout).await;
+    Ok(key_sets)
 }
 
 /// Starts the tasks that update the snapshot and the state of endpoints.
@@ -166,10 +173,7 @@ impl App {
             directories: Directories::new(),
             logged: LoggedDiagnostics::default(),
         };
-        put_in_effect(&mut control)?;
-        let key_sets = KeySets::of(&control, &slot, &settings.key_sets);
-        let mut key_sets = key_sets.map_err(failed("--jwks-ca"))?;
-        key_sets.tried(settings.key_sets.ready_timeout).await;
+        let key_sets = put_in_effect(&mut control, &settings, &slot).await?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared {

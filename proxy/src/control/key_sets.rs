@@ -6,17 +6,16 @@
 mod fetch;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use rand::RngExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::fetch::Fetcher;
+pub use self::fetch::KeySetSettings;
 use super::Control;
 use crate::jwks::RemoteKeys;
 use crate::snapshot::SnapshotSlot;
@@ -29,17 +28,6 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 const UNKNOWN_KEY_MIN: Duration = Duration::from_secs(30);
 /// Interval at which [`KeySets::tried`] looks.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Settings of fetching key sets.
-#[derive(Clone, Debug)]
-pub struct KeySetSettings {
-    /// File of authorities for servers of key sets; `None` for those of the operating system.
-    pub authorities: Option<PathBuf>,
-    /// Addresses that are never connected to.
-    pub blocked: Vec<IpNet>,
-    /// Maximum time that the start waits for the first fetch of each key set.
-    pub ready_timeout: Duration,
-}
 
 /// Fetches the key sets of the snapshot in effect.
 pub struct KeySets {

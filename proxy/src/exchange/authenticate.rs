@@ -27,7 +27,7 @@ use crate::telemetry::{Counter, Decided, ResponseFlags, Stage};
 use traffic::claims::Claim;
 use traffic::filter::Scheme;
 
-/// Bytes of the path in `www-authenticate`.
+/// Characters of the path in `www-authenticate`.
 const REALM_PATH_MAX: usize = 256;
 
 /// A token and its location.
@@ -337,10 +337,10 @@ fn is_folded(folded: &str, name: &str) -> bool {
 /// Returns the reply to a token that is not valid.
 fn reply<B>(refusal: Refusal, scheme: Scheme, request: &Request<B>) -> LocalReply {
     let host = authority(request).unwrap_or_default();
-    let path = request.uri().path();
-    let path = &path[..path.floor_char_boundary(REALM_PATH_MAX)];
+    let path = request.uri().path().chars().take(REALM_PATH_MAX);
+    let start = format!("{}://{host}", scheme.as_str());
     let mut realm = String::new();
-    for character in format!("{}://{host}{path}", scheme.as_str()).chars() {
+    for character in start.chars().chain(path) {
         match character {
             '"' => realm.push_str("%22"),
             '\\' => realm.push_str("%5C"),

@@ -32,10 +32,13 @@ pub struct TokenRule {
     /// Header for the payload.
     pub payload_header: Option<HeaderName>,
     /// Headers for claims, each with the path of its claim.
-    pub claim_headers: Box<[(HeaderName, Box<[Box<str>]>)]>,
+    pub claim_headers: Box<[(HeaderName, ClaimPath)]>,
     /// The rule in the configuration.
     pub provenance: Provenance,
 }
+
+/// Path of a claim.
+type ClaimPath = Box<[Box<str>]>;
 
 /// Keys of an issuer.
 #[derive(Clone, Debug)]

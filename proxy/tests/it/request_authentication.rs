@@ -95,7 +95,7 @@ struct Edge {
 
 impl Edge {
     fn start(policies: &[String]) -> Self {
-        Self::start_with(&[], policies, |edge, origin| everything_to(edge, origin))
+        Self::start_with(&[], policies, everything_to)
     }
 
     fn start_with(

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::KeySetSettings;
 use crate::control::certificates::system;
 use crate::jwks::RemoteKeys;
 use traffic::claims::{Claim, Claims};
@@ -28,6 +28,17 @@ use traffic::claims::{Claim, Claims};
 /// Time after which keys are fetched again, unless the server says another one within [`RENEWAL_RANGE`].
 const RENEWAL: Duration = Duration::from_secs(300);
 const RENEWAL_RANGE: (u64, u64) = (60, 86_400);
+
+/// Settings of fetching key sets.
+#[derive(Clone, Debug)]
+pub struct KeySetSettings {
+    /// File of authorities for servers of key sets; `None` for those of the operating system.
+    pub authorities: Option<PathBuf>,
+    /// Addresses that are never connected to.
+    pub blocked: Vec<IpNet>,
+    /// Maximum time that the start waits for the first fetch of each key set.
+    pub ready_timeout: Duration,
+}
 
 /// Client of the servers of key sets.
 pub(super) struct Fetcher {

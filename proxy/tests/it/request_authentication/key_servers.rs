@@ -39,9 +39,7 @@ fn rule(url: &str) -> String {
 }
 
 fn start(rule: String, arguments: &[&str]) -> Edge {
-    Edge::start_with(arguments, &[rule], |edge, origin| {
-        everything_to(edge, origin)
-    })
+    Edge::start_with(arguments, &[rule], everything_to)
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn find<'a>(
     });
     if let Err(denied) = judged {
         if let Ok(found) = &found {
-            record.denied(snapshot, found.route());
+            record.record_denial(snapshot, found.route());
         }
         found = Err(denied);
     }

@@ -52,7 +52,7 @@ pub(super) fn authorize_request(
     };
     if let Some(rule) = policies.audit.first_match(&subject) {
         matched(record.worker(), Some(rule));
-        record.audited(&rule.policy.name);
+        record.record_audit(&rule.policy.name);
     }
     match judge(record.worker(), policies, &subject) {
         None => Ok(()),

@@ -318,22 +318,22 @@ impl Record {
     }
 
     /// Records the AUDIT policy that matched the request.
-    pub fn audited(&mut self, policy: &Arc<str>) {
+    pub fn record_audit(&mut self, policy: &Arc<str>) {
         if let Some(log) = &mut self.log {
-            log.audited(policy);
+            log.record_audit(policy);
         }
     }
 
     /// Records the route of a request that a policy denies: it counts for the first destination.
-    pub fn denied(&mut self, snapshot: &SnapshotRef, route: &Route) {
-        self.routed(route);
+    pub fn record_denial(&mut self, snapshot: &SnapshotRef, route: &Route) {
+        self.record_route(route);
         let destination = route
             .split
             .as_ref()
             .and_then(|split| split.entries().next());
         let target = destination.and_then(|(_, one)| Target::find(snapshot, one.cluster));
         if let Some(target) = target {
-            self.target(&target);
+            self.record_target(&target);
         }
     }
 

@@ -83,7 +83,7 @@ impl LogFields {
     }
 
     /// Records the AUDIT policy that matched the request.
-    pub fn audited(&mut self, policy: &Arc<str>) {
+    pub fn record_audit(&mut self, policy: &Arc<str>) {
         self.audit = Some(Arc::clone(policy));
     }
 

@@ -76,7 +76,6 @@ pub fn run(
         let head = (&mut *request, cleaned);
         let (mut found, cleaned) = find(&snapshot, connection, &origin, head, &mut record);
         if let Ok(route) = &mut found
-            && route.is_proxied()
             && route.needs_address(&snapshot)
         {
             // boxed: few requests name a host that only DNS knows

@@ -10,8 +10,8 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::answer::{
-    AuthorizationChoice, Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome,
-    RequestSummary, RuleTried, Source,
+    Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome, RequestSummary, RuleTried,
+    Source,
 };
 use super::effect::ExplainedRequest;
 use super::question::ListenerWish;
@@ -30,6 +30,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::snapshot::{
     Chain, Direction, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot, VirtualHost,
 };
+use traffic::authz::{Authorization, Subject};
 use traffic::filter::Scheme;
 use traffic::route::{self, Rule, RuleIdx, normalize_host};
 
@@ -63,61 +64,47 @@ fn walk(
     answer.listener = Some(choice);
     answer.unenforced_policies = unenforced_policies(listener, survey);
     answer.hints.extend(rejected_policies(listener, survey));
-    let client = question.client;
-    let connection = downstream(listener, &name, (question.address, client));
+    let connection = downstream(listener, &name, (question.address, question.client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let ends = (client, connection.dialed());
+    let ends = (question.client, connection.dialed());
     let authorization = authorize::of_listener(&shared, || Some(listener));
     if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
-        if let Some(authorization) = authorization {
-            let (peer, name) = (connection.peer(), connection.server_name());
-            let subject = authorize::of_connection(connection.client, peer, name);
-            let subject = question.identified(subject);
-            judged(&mut answer, authorization::explain(authorization, &subject));
-        }
+        let (peer, name) = (connection.peer(), connection.server_name());
+        let subject = authorize::of_connection(connection.client, peer, name);
+        judged(&mut answer, authorization, question.identified(subject));
         return answer;
     }
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    answer
-        .hints
-        .extend(scheme_hint(question, listener, &connection));
+    let hint = scheme_hint(question, listener, &connection);
+    answer.hints.extend(hint);
     let (found, origin) = find(&mut request, &connection, (&shared, settings));
-    let scheme = origin.scheme;
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
-    let virtual_host = hosts.and_then(|hosts| {
-        let named = hosts.find(&answer.request.host);
-        named.or_else(|| hosts.at(connection.client.destination.ip()))
-    });
+    let local = connection.client.destination.ip();
+    let virtual_host = hosts.and_then(|hosts| host_at(hosts, &answer.request.host, local));
     if let Some(host) = virtual_host {
         answer.virtual_host = Some(host_choice(host));
         let left_out = survey.left_out(&part, &host.name);
         answer.unreachable.extend(left_out.into_iter().map(note));
     }
-    let choice = authorization
-        .filter(|_| authorize::is_judged(&found))
-        .map(|authorization| {
-            let host = &answer.request.host;
-            let subject = authorize::of_request(&request, &connection, &origin, host);
-            authorization::explain(authorization, &question.identified(subject))
-        });
+    let authorization = authorization.filter(|_| authorize::is_judged(&found));
     match found {
         Ok(found) => {
             let host = &answer.request.host;
             answer.virtual_host = Some(chosen(&found, hosts.map(|hosts| &**hosts), host));
             let request = ExplainedRequest {
                 connection: &connection,
-                scheme,
+                scheme: origin.scheme,
                 head: &request,
             };
             won(&mut answer, &found, &shared, survey, request);
         }
         Err(refusal) => {
             let virtual_host = virtual_host.map(|host| &**host);
-            refused(&mut answer, &refusal, virtual_host, scheme, &request);
+            refused(&mut answer, &refusal, virtual_host, origin.scheme, &request);
             if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
                 let host = &answer.request.host;
                 let hints = host_hints(host, hosts.map(|hosts| &**hosts), &part, survey);
@@ -125,16 +112,25 @@ fn walk(
             }
         }
     }
-    if let Some(choice) = choice {
-        judged(&mut answer, choice);
-    }
+    let host = answer.request.host.clone();
+    let subject = authorize::of_request(&request, &connection, &origin, &host);
+    judged(&mut answer, authorization, question.identified(subject));
     let closed = chain(listener, &connection).and_then(connection::without_certificate);
     answer.outcome = closed.unwrap_or(answer.outcome);
     answer
 }
 
-/// Records the decision of policies; a denial is the outcome.
-fn judged(answer: &mut Explanation, choice: AuthorizationChoice) {
+/// Returns the virtual host for a host, else the one at the address that the client dialed.
+fn host_at<'a>(hosts: &'a HttpHosts, host: &str, local: IpAddr) -> Option<&'a Arc<VirtualHost>> {
+    hosts.find(host).or_else(|| hosts.at(local))
+}
+
+/// Records the decision of policies, if any apply; a denial is the outcome.
+fn judged(answer: &mut Explanation, authorization: Option<&Authorization>, subject: Subject<'_>) {
+    let Some(authorization) = authorization else {
+        return;
+    };
+    let choice = authorization::explain(authorization, &subject);
     if let Some(reason) = &choice.denied_by {
         answer.outcome = Outcome::Rejected {
             status: Some(LocalReply::DENIED.status.as_u16()),

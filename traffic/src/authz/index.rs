@@ -169,9 +169,12 @@ fn cheapest<'a>(rule: &'a Rule, counts: &HashMap<Key<'a>, u32>) -> Option<Vec<Ke
     groups.into_iter().flatten().min_by_key(cost)
 }
 
+/// Keys of one attribute, with the rules that wait under each.
+type Waiting<'a> = Vec<(Key<'a>, Box<[u32]>)>;
+
 /// Builds an index for each attribute.
 fn indexes(waiting: HashMap<Key<'_>, Vec<u32>>) -> (Box<[TextIndex]>, Box<[NetworkIndex]>) {
-    let mut texts: HashMap<&Attribute, Vec<(Key<'_>, Box<[u32]>)>> = HashMap::new();
+    let mut texts: HashMap<&Attribute, Waiting<'_>> = HashMap::new();
     let mut networks: HashMap<&Attribute, HashMap<IpNet, Box<[u32]>>> = HashMap::new();
     for (key, rules) in waiting {
         match key {
@@ -209,7 +212,7 @@ fn indexes(waiting: HashMap<Key<'_>, Vec<u32>>) -> (Box<[TextIndex]>, Box<[Netwo
 }
 
 impl TextIndex {
-    fn new(attribute: &Attribute, keys: Vec<(Key<'_>, Box<[u32]>)>) -> Self {
+    fn new(attribute: &Attribute, keys: Waiting<'_>) -> Self {
         let (mut forward, mut backward) = (TrieBuilder::default(), TrieBuilder::default());
         let mut by_prefix: Vec<[Box<[u32]>; 2]> = Vec::new();
         let mut by_suffix = Vec::new();

@@ -71,8 +71,12 @@ impl Found {
         Ok(())
     }
 
-    /// Whether the address that the client dialed is the endpoint of a destination.
+    /// Whether the client uses the sidecar as its HTTP proxy, and the address of the named host is the endpoint of a
+    /// destination.
     pub fn needs_address(&self, snapshot: &SnapshotRef) -> bool {
+        if !self.is_proxied() {
+            return false;
+        }
         let split = self.route().split.as_ref();
         let mut destinations = split.into_iter().flat_map(Split::entries);
         destinations.any(|(_, one)| {

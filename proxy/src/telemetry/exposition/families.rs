@@ -157,8 +157,8 @@ pub(super) fn authorization(telemetry: &Telemetry) -> [MetricFamily; 4] {
     let states = states.map(|(state, count)| (vec![pair(label::STATE, state)], count as f64));
     [
         counter_family(names::AUTHZ_DECISIONS, decisions),
-        counter_family(names::AUTHZ_MATCHES, matches(false).into_iter()),
-        counter_family(names::AUTHZ_SHADOW, matches(true).into_iter()),
+        counter_family(names::AUTHZ_MATCHES, matches(false)),
+        counter_family(names::AUTHZ_SHADOW, matches(true)),
         gauge_family(names::AUTHZ_POLICIES, states),
     ]
 }

@@ -92,7 +92,7 @@ impl Policies {
 }
 
 impl DryRun {
-    /// Decides as if the policies were enforced, without those that are.
+    /// Decides as if the policies were enforced, and all others did not exist.
     pub fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
         decide(&self.deny, self.allow.as_ref(), subject)
     }

@@ -255,7 +255,7 @@ impl<'a> Draft<'a> {
         (slot, self.found, self.regex_bytes)
     }
 
-    /// Rejects the object: returns only its reference and what stands in for it, without diagnostics.
+    /// Rejects the object: returns only its reference and its stand-in, without diagnostics.
     pub(crate) fn refuse(
         mut self,
         read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,

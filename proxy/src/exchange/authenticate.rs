@@ -130,7 +130,7 @@ fn is_preflight<B>(request: &Request<B>) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Verifies a token by the rules of its location, or finds it among those that were.
+/// Verifies a token by the rules of its location, or finds it among the verified ones.
 fn verify(
     worker: &Worker,
     authentication: &Arc<Authentication>,

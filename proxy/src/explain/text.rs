@@ -126,7 +126,7 @@ impl Page {
             Detail::All => choice.rules.len(),
             Detail::Brief => choice.rules.len().min(MISMATCHES_SHOWN_MAX),
         };
-        // those that match say most
+        // matching rules first: they say most
         let (matching, others): (Vec<_>, Vec<_>) =
             choice.rules.iter().partition(|rule| rule.failed.is_none());
         for rule in matching.into_iter().chain(others).take(shown) {

@@ -30,7 +30,7 @@ struct TextIndex {
     attribute: Attribute,
     forward: Trie,
     backward: Trie,
-    /// Rules that wait for a whole text, and those that wait for a prefix.
+    /// Rules that wait for a whole text, and rules that wait for a prefix.
     by_prefix: Box<[[Box<[u32]>; 2]]>,
     by_suffix: Box<[Box<[u32]>]>,
 }
@@ -150,7 +150,7 @@ fn keys(condition: &Condition) -> Option<Vec<Key<'_>>> {
     }
 }
 
-/// Returns the keys under which a rule waits: those that the fewest rules share. `None` if it can match without any.
+/// Returns the keys under which a rule waits: the ones that the fewest rules share. `None` if it can match without any.
 fn cheapest<'a>(rule: &'a Rule, counts: &HashMap<Key<'a>, u32>) -> Option<Vec<Key<'a>>> {
     let cost = |keys: &Vec<Key<'a>>| keys.iter().map(|key| u64::from(counts[key])).sum::<u64>();
     let of_alternative = |conditions: &'a [Condition]| {

@@ -15,9 +15,9 @@ pub enum Pattern {
     Any,
     /// Any text, also an empty one.
     Present,
-    /// `*` stands for any run of characters, also for none.
+    /// `*` matches any run of characters, also none.
     Glob(Box<str>),
-    /// Path template: `{*}` stands for one segment, `{**}` for the rest.
+    /// Path template: `{*}` matches one segment, `{**}` the rest.
     Template(Box<str>),
 }
 

@@ -1,4 +1,4 @@
-//! What policies judge: a request, or a connection of another protocol.
+//! Request or connection that policies judge.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -287,7 +287,7 @@ codes! {
     AZ016 Warning "a wildcard is at the beginning or at the end of a value";
     AZ020 Error "a policy has a selector or up to 16 targets";
     AZ021 Error "the target of a policy is a Gateway, GatewayClass, Service or ServiceEntry with a name";
-    AZ102 Warning "a target of a policy is of its namespace, and a proxy stands for it";
+    AZ102 Warning "a target of a policy is a Gateway of its namespace";
     AZ105 Warning "an ALLOW policy has rules, or a name that says that it allows nothing";
     AZ108 Warning "a principal is `TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT`";
     AZ110 Warning "a path of a policy is one that is left after normalization";

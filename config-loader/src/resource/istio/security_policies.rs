@@ -18,7 +18,7 @@ pub struct PolicyScope {
 pub enum PolicyTarget {
     /// Gateway of the Gateway API, of the policy's namespace.
     Gateway(Arc<str>),
-    /// Object that no proxy here stands for: a Service, a ServiceEntry, a GatewayClass, or an object of another
+    /// Object without a proxy of its own: a Service, a ServiceEntry, a GatewayClass, or an object of another
     /// namespace.
     Other,
 }

@@ -111,7 +111,7 @@ fn policy_target(
     if kind == "Gateway" {
         return Some(PolicyTarget::Gateway(name.into()));
     }
-    let message = format!("no proxy stands for a {kind}: the policy applies to nothing");
+    let message = format!("a {kind} has no proxy of its own: the policy applies to nothing");
     let found = check.warning(AZ102, span, message);
     found.help("select the workloads of the service by `selector`");
     Some(PolicyTarget::Other)

@@ -1,10 +1,10 @@
-//! Principals and trust domains that stand for the same workload.
+//! Principals and trust domains with the same meaning.
 //!
 //! Source: Istio's trust domain migration (`pilot/pkg/trustdomain`).
 
 use crate::identity::WorkloadIdentity;
 
-/// Trust domain that stands for every own one in a policy.
+/// Trust domain that means every own one in a policy.
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
 /// Returns a principal under each own trust domain, if it names one of them; otherwise as it is written.

@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use traffic::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
 use traffic::cluster::{Cluster, Outcome, PickInput, Spread};
-use traffic::registry::{Moment, Visit, why};
+use traffic::registry::{Moment, Visit, exclusion};
 
 /// Returns a function that picks with a different hash each time.
 fn picks_of(cluster: &Cluster) -> impl FnMut() -> Option<EndpointIdx> {
@@ -97,7 +97,7 @@ fn spilling(criterion: &mut Criterion) {
     let cluster = cluster(balance, &endpoints(1_000, true));
     for number in (0..1_000).step_by(6) {
         let health = &cluster.endpoint(EndpointIdx(number)).state.health;
-        health.exclude(why::UNHEALTHY);
+        health.exclude(exclusion::UNHEALTHY);
     }
     cluster
         .state
@@ -169,14 +169,14 @@ fn ejection(criterion: &mut Criterion) {
             bencher.iter(|| {
                 number = (number + 1) % 10_000;
                 let health = &cluster.endpoint(EndpointIdx(number)).state.health;
-                health.exclude(why::UNHEALTHY);
+                health.exclude(exclusion::UNHEALTHY);
                 cluster
                     .state
                     .ejections
                     .stale
                     .store(true, std::sync::atomic::Ordering::Relaxed);
                 cluster.refresh(Moment(2));
-                health.admit(why::UNHEALTHY, Moment(2));
+                health.admit(exclusion::UNHEALTHY, Moment(2));
             });
         });
     }

@@ -6,21 +6,13 @@ use std::hint::black_box;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use benches::changes::Compiler;
+use benches::changes::{Compiler, GATEWAY};
 use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
 use criterion::{Criterion, criterion_group, criterion_main};
 use proxy::snapshot::Snapshot;
 
-/// Gateway and ServiceEntry that the routes attach to.
-const EDGE: &str = "apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge}
-spec:
-  servers:
-  - port: {number: 8080, name: http, protocol: HTTP}
-    hosts: ['*']
----
-apiVersion: networking.istio.io/v1
+/// Service that the routes lead to.
+const SERVICE: &str = "apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: s}
 spec:
@@ -33,7 +25,7 @@ spec:
 /// Returns a gateway, one service, and `services` VirtualServices of one host and one rule each; `path` is the path of
 /// the first.
 fn mesh(services: usize, path: &str) -> String {
-    let mut text = EDGE.to_owned();
+    let mut text = format!("{GATEWAY}---\n{SERVICE}");
     for index in 0..services {
         let path = if index == 0 { path } else { "/" };
         let _ = write!(
@@ -49,7 +41,7 @@ fn mesh(services: usize, path: &str) -> String {
 /// Returns the same configuration with one VirtualService of `rules` rules; `path` is the path of the middle rule.
 fn one_object(rules: usize, path: &str) -> String {
     let mut text = format!(
-        "{EDGE}---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: routes\nspec:\n  \
+        "{GATEWAY}---\n{SERVICE}---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: routes\nspec:\n  \
          hosts: [\"*\"]\n  gateways: [edge]\n  http:\n"
     );
     for index in 0..rules {

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::mem::size_of;
 
 use allocation_counter::measure;
-use benches::changes::{Compiler, Mesh, Running, endpoints_of, spread};
+use benches::changes::{Compiler, GATEWAY, Mesh, Running, endpoints_of, spread};
 use config_loader::{Diagnostics, load_bytes};
 use proxy::snapshot::Snapshot;
 use traffic::cluster::Endpoint;
@@ -76,7 +76,8 @@ impl Layout {
     /// Returns the files: the gateway and route first, the file that changes last. `first` is the network of that
     /// file's first endpoint; all other endpoints are in network 10.
     fn files(self, count: usize, first: u8) -> Vec<String> {
-        let mut files = vec![EDGE.replace("HOST", self.host()) + "---\n" + self.service()];
+        let mut files =
+            vec![[GATEWAY, &ROUTE.replace("HOST", self.host()), self.service()].join("---\n")];
         let address = |number: usize, network: u8| {
             let [_, high, middle, low] = (number as u32 + 1).to_be_bytes();
             format!("{network}.{high}.{middle}.{low}")
@@ -121,16 +122,8 @@ impl Layout {
     }
 }
 
-/// Gateway and VirtualService that route to the service.
-const EDGE: &str = "apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge}
-spec:
-  servers:
-  - port: {number: 8080, name: http, protocol: HTTP}
-    hosts: ['*']
----
-apiVersion: networking.istio.io/v1
+/// VirtualService that routes to the service.
+const ROUTE: &str = "apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: v}
 spec:

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::time::Instant;
 
 use allocation_counter::{AllocationInfo, measure};
-use benches::changes::{Mesh, Running, endpoints_of, spread};
+use benches::changes::{GATEWAY, Mesh, Running, endpoints_of, spread};
 
 const SERVICES: usize = 1_000;
 const CLUSTERS: usize = 10;
@@ -17,16 +17,6 @@ const ENDPOINTS: usize = 100;
 
 /// Number of timed changes.
 const CHANGES: usize = 15;
-
-/// Gateway that the services' routes attach to.
-const GATEWAY: &str = "apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge}
-spec:
-  servers:
-  - port: {number: 8080, name: http, protocol: HTTP}
-    hosts: ['*']
-";
 
 /// Returns a service with its route, its policy and a slice of each cluster. `network` is the first byte of the address
 /// of its last endpoint.

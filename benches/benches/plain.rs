@@ -87,6 +87,7 @@ fn decide(
         path: &path,
         query: request.uri().query(),
         headers: request.headers(),
+        claims: None,
     })?;
     let route = virtual_host.route(rule);
     let filters = &route.filters;

@@ -109,6 +109,7 @@ fn find(criterion: &mut Criterion, name: &str, table: &Table, path: &str, expect
         path,
         query: None,
         headers: &headers,
+        claims: None,
     };
     assert_eq!(table.find(&head), Some(RuleIdx(expected)));
     criterion.bench_function(name, |bencher| {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::Instant;
 
-use benches::changes::{Compiler, spread};
+use benches::changes::{Compiler, GATEWAY, spread};
 use config_loader::{Diagnostics, ResourceSet, load_bytes};
 use proxy::snapshot::Snapshot;
 use rustix::time::{ClockId, clock_gettime};
@@ -20,16 +20,8 @@ const ENDPOINTS: usize = 20;
 /// Number of changes of each kind.
 const CHANGES: usize = 30;
 
-/// Resources that occur once each.
-const REST: &str = "apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge}
-spec:
-  servers:
-  - port: {number: 8080, name: http, protocol: HTTP}
-    hosts: ['*']
----
-apiVersion: v1
+/// Resources that occur once each, in addition to the Gateway.
+const REST: &str = "apiVersion: v1
 kind: Service
 metadata: {name: s}
 spec: {ports: [{name: http, port: 80}]}
@@ -113,7 +105,7 @@ const CHANGED: &[(&str, [&str; 2])] = &[
 ];
 
 fn mesh() -> String {
-    let mut text = REST.to_owned();
+    let mut text = format!("{GATEWAY}---\n{REST}");
     for host in 0..HOSTS {
         let _ = write!(
             text,

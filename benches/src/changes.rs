@@ -23,6 +23,16 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// Maximum time to wait for a change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Gateway `edge` for every host on port 8080.
+pub const GATEWAY: &str = "apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec:
+  servers:
+  - port: {number: 8080, name: http, protocol: HTTP}
+    hosts: ['*']
+";
+
 /// State that compiling needs in addition to resources.
 #[derive(Debug)]
 pub struct Compiler {

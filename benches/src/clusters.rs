@@ -134,7 +134,7 @@ fn registered_endpoints(
 /// Records an outcome, and ejects the endpoint if it has failed often enough, as in a request.
 pub fn report(cluster: &Cluster, endpoint: EndpointIdx, outcome: Outcome, now: Moment) {
     if let Some(verdict) = cluster.report(endpoint, outcome) {
-        cluster.decide(endpoint, verdict, &cluster.state.ejections.turn(), now);
+        cluster.decide(endpoint, verdict, &cluster.state.ejections.lock(), now);
     }
 }
 

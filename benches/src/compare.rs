@@ -46,7 +46,7 @@ pub mod tls;
 pub mod tool;
 pub mod upstream;
 
-pub use failure::Failure;
+pub use failure::{Failure, exit_code};
 pub use progress::say;
 
 use arguments::{Arguments, Command};

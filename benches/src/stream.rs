@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let strait = strait_binary(arguments.strait.as_deref())?;
     raise_open_files(OPEN_FILES)?;
     pin_self(0)?;
-    let normal = Normal::above_the_rest()?;
+    let normal = Normal::lower_thread_priority()?;
     let directory = tempfile::tempdir_in(".").map_err(context("no temporary directory"))?;
     let directory = std::path::absolute(directory.path()).map_err(context("no directory"))?;
     let launcher = Launcher::new(directory.clone(), Cancel::default());

@@ -157,7 +157,7 @@ impl World {
     /// Returns the endpoints that are part of the load distribution.
     fn planned(&self) -> impl Iterator<Item = usize> {
         let groups = self.cluster.plan.iter().flatten();
-        groups.flat_map(|group| group.members.iter().map(|member| *member as usize))
+        groups.flat_map(|group| group.indexes.iter().map(|index| *index as usize))
     }
 
     fn any_usable(&self) -> bool {
@@ -263,7 +263,7 @@ impl World {
         self.now = Moment(self.now.0 + self.rng.random_range(50..3000));
         self.cluster.refresh(self.now);
         if self.now.since(self.swept) >= self.policy.interval {
-            let turn = self.cluster.state.ejections.turn();
+            let turn = self.cluster.state.ejections.lock();
             self.cluster.sweep(&turn, self.now);
             self.swept = self.now;
         }
@@ -302,7 +302,7 @@ impl World {
                 self.request();
             }
             self.now = Moment(self.now.0 + 10_000);
-            let turn = self.cluster.state.ejections.turn();
+            let turn = self.cluster.state.ejections.lock();
             self.cluster.sweep(&turn, self.now);
             self.shares = self.cluster.shares();
         }

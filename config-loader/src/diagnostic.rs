@@ -90,7 +90,7 @@ impl Diagnostic {
     }
 
     /// Returns the sort key: file, line, column, severity, code.
-    fn order(&self) -> (&str, u32, u32, Severity, Code) {
+    fn sort_key(&self) -> (&str, u32, u32, Severity, Code) {
         (
             &self.location.file,
             self.location.line,
@@ -143,7 +143,7 @@ impl Diagnostics {
     /// Returns the diagnostics sorted by file and position.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
         let mut list = self.list;
-        list.sort_by(|a, b| a.order().cmp(&b.order()));
+        list.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         list
     }
 }

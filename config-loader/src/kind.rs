@@ -7,11 +7,12 @@ use std::sync::Arc;
 /// Passes the rows to the macro `$generate`.
 ///
 /// `marked`: the checked type has fields that come from labels and annotations. `reduced`: in addition, its objects
-/// drop their labels and annotations.
+/// drop their labels and annotations. `standing`: a rejected object without a last good version has a stand-in.
+/// `policy`: `marked` and `standing`.
 macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
-            "security.istio.io" AuthorizationPolicy authorization_policies istio;
+            "security.istio.io" AuthorizationPolicy authorization_policies istio policy;
             "flomesh.io" Cluster clusters flomesh;
             "discovery.mesh.gloo.solo.io" Destination destinations gloo;
             "networking.istio.io" DestinationRule destination_rules istio;
@@ -23,7 +24,7 @@ macro_rules! kinds {
             "core" Node nodes core reduced;
             "security.istio.io" PeerAuthentication peer_authentications istio;
             "core" Pod pods core reduced;
-            "security.istio.io" RequestAuthentication request_authentications istio;
+            "security.istio.io" RequestAuthentication request_authentications istio standing;
             "core" Secret secrets core;
             "core" Service services core;
             "networking.istio.io" ServiceEntry service_entries istio;
@@ -71,6 +72,15 @@ impl Kind {
         matches!(
             self,
             Kind::GlobalTrafficPolicy | Kind::MultiClusterService | Kind::PeerAuthentication
+        )
+    }
+
+    /// Whether objects of this kind decide who may send requests. A field of theirs that is unknown is always an error,
+    /// because a misspelled one could admit more clients.
+    pub fn is_security(self) -> bool {
+        matches!(
+            self,
+            Kind::AuthorizationPolicy | Kind::PeerAuthentication | Kind::RequestAuthentication
         )
     }
 

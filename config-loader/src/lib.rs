@@ -52,7 +52,8 @@ pub use diagnostic::{Code, Diagnostic, Diagnostics, Location, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
     Checker, LoadOptions, Loaded, NamedText, Sources, Update, Watch, check_object, check_text,
-    fill_source_lines, fill_source_lines_and, load_bytes, load_files, read_texts, watch, watch_for,
+    fill_source_lines, fill_source_lines_with, load_bytes, load_files, read_texts, watch,
+    watch_for,
 };
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};

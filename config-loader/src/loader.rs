@@ -28,7 +28,7 @@ mod pace;
 mod quote;
 
 pub use checker::Checker;
-pub use quote::{NamedText, fill_source_lines, fill_source_lines_and};
+pub use quote::{NamedText, fill_source_lines, fill_source_lines_with};
 
 /// Options of [`load_files`].
 #[derive(Clone, Debug, Default)]
@@ -423,7 +423,7 @@ impl Loader {
         let start = Instant::now();
         let (set, options) = (self.store.set(), self.options);
         self.references = self.checker.check(set, options, &self.fleet);
-        fill_source_lines_and(&mut self.references, self.text.as_ref());
+        fill_source_lines_with(&mut self.references, self.text.as_ref());
         self.pace.made(start, Instant::now());
     }
 
@@ -433,7 +433,7 @@ impl Loader {
         found.extend(self.problems.values().flatten().cloned());
         found.extend(self.store.diagnostics());
         let mut refusals = self.store.refusals();
-        fill_source_lines_and(&mut refusals, self.text.as_ref());
+        fill_source_lines_with(&mut refusals, self.text.as_ref());
         found.extend(refusals);
         found.extend(self.references.iter().cloned());
         let mut found = found.into_sorted();

@@ -260,9 +260,12 @@ impl Store {
                     None => (Some(Arc::clone(object)), self.is_failed(&position.file)),
                 }
             }
-            Some(_) => {
-                let other = || slots.find_map(|(_, slot)| slot.good().cloned());
-                (before.clone().or_else(other), true)
+            Some((_, first)) => {
+                let mut other = || slots.find_map(|(_, slot)| slot.good().cloned());
+                let stand_in = first.object.as_ref().err();
+                let stand_in = stand_in.and_then(|rejected| rejected.stand_in.clone());
+                let last_good = before.clone().filter(|before| !before.is_stand_in());
+                (last_good.or_else(&mut other).or(stand_in), true)
             }
             None => {
                 keeper = before

@@ -78,7 +78,7 @@ impl Candidate {
                 Ok(leads) => {
                     renewed = start;
                     failure = None;
-                    self.tell(&is_leader, leads);
+                    self.announce(&is_leader, leads);
                 }
                 Err(error) => {
                     let error = error.to_string();
@@ -88,7 +88,7 @@ impl Candidate {
                     }
                     failure = Some(error);
                     if renewed.elapsed() >= self.times.renew_max {
-                        self.tell(&is_leader, false);
+                        self.announce(&is_leader, false);
                     }
                 }
             }
@@ -100,7 +100,7 @@ impl Candidate {
         self.release(&leases).await;
     }
 
-    fn tell(&self, is_leader: &watch::Sender<bool>, leads: bool) {
+    fn announce(&self, is_leader: &watch::Sender<bool>, leads: bool) {
         is_leader.send_if_modified(|known| {
             let differs = *known != leads;
             if differs {

@@ -83,7 +83,7 @@ impl Metrics {
             let count = counter.load(Ordering::Relaxed);
             let _ = writeln!(text, "{name}{{code=\"{code}\"}} {count}");
         }
-        self.levels(&mut text, proxies, revision);
+        self.write_gauges(&mut text, proxies, revision);
         let name = head(
             &mut text,
             ("strait_config_propagation_seconds", "histogram"),
@@ -93,7 +93,7 @@ impl Metrics {
         text
     }
 
-    fn levels(&self, text: &mut String, proxies: &Proxies, revision: Revision) {
+    fn write_gauges(&self, text: &mut String, proxies: &Proxies, revision: Revision) {
         let known = proxies.list(None);
         let current = known.iter().filter(|one| one.is_current()).count();
         let rejected = known.iter().map(|one| one.report.status.rejected_count);

@@ -114,10 +114,12 @@ impl World {
         match event {
             Event::Data { place, range, end } => {
                 self.client.release(place, range.len() as u32);
-                self.settle(place, end);
+                self.finish_response(place, end);
             }
-            Event::Response { place, end, .. } => self.settle(place, end),
-            Event::Trailers { place, .. } | Event::Reset { place, .. } => self.settle(place, true),
+            Event::Response { place, end, .. } => self.finish_response(place, end),
+            Event::Trailers { place, .. } | Event::Reset { place, .. } => {
+                self.finish_response(place, true)
+            }
             Event::Leaving { .. } => {
                 for place in 0..self.client.places() {
                     assert!(!self.client.can_request());
@@ -130,7 +132,7 @@ impl World {
     }
 
     /// Handles a complete response, whose slot becomes free for the next request.
-    fn settle(&mut self, place: usize, over: bool) {
+    fn finish_response(&mut self, place: usize, over: bool) {
         if over {
             self.client.vacate(place);
             self.ask();

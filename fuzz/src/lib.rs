@@ -13,6 +13,8 @@ pub mod http1_head;
 pub mod http1_response;
 pub mod http2_client;
 pub mod http2_server;
+pub mod jwt_keys;
+pub mod jwt_token;
 pub mod proxy_protocol;
 pub mod regex_translate;
 pub mod route_match;

@@ -75,6 +75,7 @@ fn ask(table: &Table, rules: &[Rule], line: &str) {
         path: &path,
         query,
         headers: &headers,
+        claims: None,
     };
     let found = table.find(&head);
     assert_eq!(

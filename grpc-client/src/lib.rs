@@ -148,13 +148,13 @@ struct Connect {
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// Connection that calls [`OnRead`] for received data.
-struct Noted {
+/// Connection that calls [`OnRead`] whenever it receives data.
+struct ObservedStream {
     stream: TcpStream,
     on_read: OnRead,
 }
 
-impl AsyncRead for Noted {
+impl AsyncRead for ObservedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -169,7 +169,7 @@ impl AsyncRead for Noted {
     }
 }
 
-impl AsyncWrite for Noted {
+impl AsyncWrite for ObservedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -201,7 +201,7 @@ impl Service<Uri> for Connect {
         Box::pin(async move {
             let stream = TcpStream::connect((&*connect.host, connect.port)).await?;
             stream.set_nodelay(true)?;
-            let stream = Noted {
+            let stream = ObservedStream {
                 stream,
                 on_read: connect.on_read,
             };

@@ -31,6 +31,7 @@ use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
+use crate::control::key_sets::KeySets;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::{Worker, WorkerParts, select};
@@ -98,19 +99,27 @@ pub fn run_beside(
     })
 }
 
-/// Puts the first configuration in effect. Fails if the identity of the workload is not the configured one.
-fn put_in_effect(control: &mut Control) -> Result<(), StartError> {
+/// Puts the first configuration in effect, and fetches its key sets for a limited time. Fails if the identity of the
+/// workload is not the configured one.
+async fn put_in_effect(
+    control: &mut Control,
+    settings: &Settings,
+    slot: &SnapshotSlot,
+) -> Result<KeySets, StartError> {
     control.apply();
-    match control.wrong_identity() {
-        Some(problem) => Err(failed("the identity of the workload")(
-            problem.with_its_fix(),
-        )),
-        None => Ok(()),
+    if let Some(problem) = control.wrong_identity() {
+        let problem = problem.with_its_fix();
+        return Err(failed("the identity of the workload")(problem));
     }
+    let settings = &settings.key_sets;
+    let mut key_sets = KeySets::of(control, slot, settings).map_err(failed("--jwks-ca"))?;
+    key_sets.tried(settings.ready_timeout).await;
+    Ok(key_sets)
 }
 
 /// Starts the tasks that update the snapshot and the state of endpoints.
-fn spawn_control_tasks(control: Control, slot: &SnapshotSlot) {
+fn spawn_control_tasks(control: Control, key_sets: KeySets, slot: &SnapshotSlot) {
+    tokio::spawn(key_sets.run());
     tokio::spawn(EjectionSweep::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
@@ -164,7 +173,7 @@ impl App {
             directories: Directories::new(),
             logged: LoggedDiagnostics::default(),
         };
-        put_in_effect(&mut control)?;
+        let key_sets = put_in_effect(&mut control, &settings, &slot).await?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared {
@@ -175,7 +184,7 @@ impl App {
         };
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
-        spawn_control_tasks(control, &slot);
+        spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
         let sources = pages::Sources {
             slot,
@@ -306,7 +315,7 @@ async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
     loop {
         let now = tokio::select! {
             now = ticks.tick() => Some(now),
-            () = wake_signal.rung() => None,
+            () = wake_signal.wait() => None,
         };
         let Some(worker) = worker.upgrade() else {
             return;

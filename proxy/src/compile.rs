@@ -11,6 +11,8 @@
 //! functions for `strait explain`.
 
 mod applies;
+mod authentication;
+mod authorization;
 
 pub mod certificates;
 
@@ -67,6 +69,7 @@ pub fn compile_again(
         clusters,
         hosts,
         changes,
+        rules: (mut rules, mut tokens),
     } = service_cache.start(inputs, &tape);
     let view = View::new(inputs.resources, &tape);
     let policies = Policies::new(view, inputs.identity, services.destination_rules());
@@ -85,11 +88,20 @@ pub fn compile_again(
         reads,
         host_reads,
     } = clusters.finish();
+    let authorization = rules.follow(inputs);
+    let authentication = tokens.follow(inputs, previous.authentication.as_ref());
     let reads = (reads, host_reads);
-    service_cache.keep(inputs, certificates, (services, routes), reads);
+    service_cache.keep(
+        inputs,
+        certificates,
+        (services, routes, (rules, tokens)),
+        reads,
+    );
     Snapshot {
         generation: 0,
         listeners,
+        authorization,
+        authentication,
         clusters,
         missing,
         dns_names,

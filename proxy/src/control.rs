@@ -14,6 +14,8 @@ pub mod health;
 
 mod held;
 
+pub mod key_sets;
+
 mod panics;
 
 pub mod propagation;
@@ -234,7 +236,7 @@ impl Control {
         let propagation = &self.telemetry.propagation;
         let held = self.quarantine.lock();
         let held = held.unwrap_or_else(PoisonError::into_inner);
-        self.reported.tell(generation, propagation, &held);
+        self.reported.update(generation, propagation, &held);
     }
 
     /// Returns whether resources may name other certificates than those in effect. Changes of the files themselves are

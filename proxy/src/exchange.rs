@@ -5,6 +5,8 @@
 
 mod admit;
 pub mod attempt;
+mod authenticate;
+pub(crate) mod authorize;
 pub mod body;
 pub mod connect;
 mod counted;
@@ -18,6 +20,7 @@ pub mod record;
 pub mod select;
 pub mod settings;
 pub mod tcp;
+mod token_cache;
 pub mod worker;
 
 use std::rc::Rc;
@@ -32,6 +35,8 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::telemetry::Counter;
+use authenticate::authenticate;
+use authorize::{authorize_request, is_judged};
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
 use message::clean::{self, Cleaned};
@@ -39,8 +44,8 @@ use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
 use select::context::RequestContext;
 use select::find_route::{self, Found};
+use traffic::filter::Action;
 use traffic::filter::grpc_web::Text;
-use traffic::filter::{Action, Scheme};
 use wire::fields;
 use worker::SnapshotRef;
 
@@ -68,9 +73,9 @@ pub fn run(
         let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
         let origin = Origin::of(connection, trust, request.headers());
         let (cleaned, mut record) = begin(worker, connection, &origin, request);
-        let (mut found, cleaned) = find(&snapshot, connection, origin.scheme, request, cleaned);
+        let head = (&mut *request, cleaned);
+        let (mut found, cleaned) = find(&snapshot, connection, &origin, head, &mut record);
         if let Ok(route) = &mut found
-            && route.is_proxied()
             && route.needs_address(&snapshot)
         {
             // boxed: few requests name a host that only DNS knows
@@ -87,7 +92,7 @@ pub fn run(
             }
             Ok(found) => found,
         };
-        record.routed(found.route());
+        record.record_route(found.route());
         let context = RequestContext {
             worker,
             connection,
@@ -155,16 +160,33 @@ fn begin<'a>(
     (cleaned, record)
 }
 
-/// Finds the rule for a request. Takes and returns the cleaned head, so that the request does not hold it while it is
-/// forwarded.
+/// Finds the rule for a request, if its tokens are valid and policies allow it. Takes and returns the cleaned head, so
+/// that the request does not hold it while it is forwarded.
 fn find<'a>(
     snapshot: &SnapshotRef,
     connection: &Rc<Connection>,
-    scheme: Scheme,
-    request: &mut Request<DownstreamBody>,
-    mut cleaned: Cleaned<'a>,
+    origin: &Origin,
+    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'a>),
+    record: &mut Record,
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
-    let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
+    let scheme = origin.scheme;
+    let client = (&**connection, scheme);
+    let authenticated = authenticate(record.worker(), snapshot, client, request);
+    let mut found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
+    if !is_judged(&found) {
+        return (found, cleaned);
+    }
+    let judged = authenticated.and_then(|verified| {
+        let (client, head) = ((&**connection, origin), (request, &mut cleaned));
+        let claims = verified.as_ref().map(|verified| &verified.claims);
+        authorize_request(snapshot, client, head, claims, record)
+    });
+    if let Err(denied) = judged {
+        if let Ok(found) = &found {
+            record.record_denial(snapshot, found.route());
+        }
+        found = Err(denied);
+    }
     (found, cleaned)
 }
 
@@ -205,7 +227,7 @@ fn finish(
     mut response: Response<Bytes>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    record.answered(&response);
+    record.record_direct_response(&response);
     context.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)

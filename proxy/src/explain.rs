@@ -6,6 +6,8 @@
 
 pub mod answer;
 
+mod authorization;
+
 mod cluster;
 
 mod connection;

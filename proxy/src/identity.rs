@@ -294,6 +294,9 @@ pub struct MeshDefaults {
     /// Whether the local cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
     /// `--local-when-not-provider`, default no.
     pub local_when_not_provider: bool,
+    /// Whether hosts of DENY and CUSTOM policies are compared only as the client sent them, as in Istio. Flag
+    /// `--authz-hosts=exact`, default no: they also match a host with a port or a final dot.
+    pub exact_policy_hosts: bool,
     /// Policy of a sidecar for traffic to unknown destinations. Flag `--outbound-traffic-policy`, default `ALLOW_ANY`.
     pub unknown_destinations: UnknownDestinations,
     /// Failed requests that are replayed in the next tier of clusters. Flag `--failover-replay`, default `safe`.

@@ -38,6 +38,7 @@ pub mod tls;
 pub mod runtime;
 
 pub mod identity;
+pub mod jwks;
 
 /// Certificates for tests here and on live sockets.
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+mod authentication;
 mod detected;
 mod direction;
 mod http_hosts;
@@ -20,6 +21,7 @@ mod opaque_routes;
 mod service;
 mod virtual_host;
 
+pub use authentication::{Authentication, RuleKeys, TokenLocation, TokenRule};
 pub use detected::{Awaited, Detected, MeshTls, TlsBytes};
 pub use direction::Direction;
 pub use http_hosts::{Addresses, HttpHosts};
@@ -28,6 +30,7 @@ pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
 pub use virtual_host::{Destination, Route, VirtualHost};
 
+use traffic::authz::Authorization;
 use traffic::balance::HashKey;
 use traffic::cluster::Cluster;
 use traffic::provenance::Provenance;
@@ -68,7 +71,7 @@ impl From<ListenAddress> for ListenerKey {
 
 impl ListenerKey {
     /// The key of the listener for captured connections to `dialed`.
-    pub fn captured(intake: Intake, dialed: SocketAddr) -> Self {
+    pub fn for_captured(intake: Intake, dialed: SocketAddr) -> Self {
         Self {
             address: ListenAddress::Ip(dialed),
             intake,
@@ -84,7 +87,7 @@ impl ListenerKey {
     /// accepted; `None` if that is this one. The listener for all ports may have accepted it before its port had one.
     pub fn of_port(&self, local: SocketAddr) -> Option<Self> {
         let is_for_all = self.intake == Intake::CapturedInbound && self.address.port() == 0;
-        is_for_all.then(|| Self::captured(self.intake, local))
+        is_for_all.then(|| Self::for_captured(self.intake, local))
     }
 }
 
@@ -227,6 +230,10 @@ pub struct Snapshot {
     pub generation: u64,
     /// Listeners by address. Few; looked up once per request.
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
+    /// Policies for the traffic of the proxy: of a sidecar for inbound traffic only. `None` without any.
+    pub authorization: Option<Arc<Authorization>>,
+    /// Accepted tokens, for the same traffic. `None` if none are looked at.
+    pub authentication: Option<Arc<Authentication>>,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// Numbers that routes refer to and that have no cluster.
@@ -298,13 +305,13 @@ impl Snapshot {
     }
 
     /// The listener for captured connections to `dialed`: by address and port, else by port, else the catch-all.
-    pub fn captured(&self, intake: Intake, dialed: SocketAddr) -> Option<&Arc<Listener>> {
+    pub fn captured_listener(&self, intake: Intake, dialed: SocketAddr) -> Option<&Arc<Listener>> {
         let dialed = SocketAddr::new(dialed.ip().to_canonical(), dialed.port());
         let all = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let of_port = SocketAddr::new(all, dialed.port());
         let candidates = [dialed, of_port, SocketAddr::new(all, 0)];
         let mut keys = candidates
-            .map(|one| ListenerKey::captured(intake, one))
+            .map(|one| ListenerKey::for_captured(intake, one))
             .into_iter();
         keys.find_map(|key| self.listeners.get(&key))
     }
@@ -312,7 +319,7 @@ impl Snapshot {
     /// The listener for requests to the HTTP proxy of a sidecar that name this port; else the catch-all.
     pub fn proxied(&self, port: u16) -> Option<&Arc<Listener>> {
         let named = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
-        self.captured(Intake::HttpProxy, named)
+        self.captured_listener(Intake::HttpProxy, named)
     }
 
     /// Keeps removed listeners of the previous snapshot for open connections, each for `time` from its removal, with
@@ -343,7 +350,7 @@ impl Snapshot {
     #[cold]
     fn successor(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
         if !key.has_socket() {
-            return self.captured(key.intake, local);
+            return self.captured_listener(key.intake, local);
         }
         let port = key.address.ip()?.port();
         let all = [

@@ -15,10 +15,11 @@ pub use exposition::{Exposition, TextFormat};
 pub use log::{LogControl, LogError, LogFilterError};
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, ConnectionProtocol,
-    ConnectionTotals, ControlStats, Counter, ErrorCount, Gauge, ListenerStats, MemberLabels,
-    MemberState, MemberTally, PlaintextCount, PlaintextStats, PropagationStats, RETENTION, Reload,
-    ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels, RequestProtocol,
-    RequestRecord, RequestStats, ResponseFlags, RouteStats, Security, Service, ShiftReason,
-    ShiftTally, SourceWorkload, StatsRegistry, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN,
-    UnknownFlag, VARIANTS_MAX, WorkerCounters, WorkerId, Workload, names,
+    ConnectionTotals, ControlStats, Counter, Decided, ErrorCount, Gauge, ListenerStats,
+    MemberLabels, MemberState, MemberTally, PlaintextCount, PlaintextStats, PolicyLabels,
+    PolicyTally, PropagationStats, RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally,
+    Reporter, RequestLabels, RequestProtocol, RequestRecord, RequestStats, ResponseFlags,
+    RouteStats, Security, Service, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry,
+    Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX, WorkerCounters,
+    WorkerId, Workload, names,
 };

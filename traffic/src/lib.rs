@@ -24,13 +24,16 @@
 //!     path,
 //!     query: None,
 //!     headers: &headers,
+//!     claims: None,
 //! };
 //! assert!(table.find(&head("/api/carts")).is_some());
 //! assert!(table.find(&head("/")).is_none());
 //! ```
 
+pub mod authz;
 pub mod balance;
 pub mod certificate;
+pub mod claims;
 pub mod cluster;
 pub mod connection;
 pub mod dates;

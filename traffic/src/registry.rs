@@ -35,7 +35,7 @@ pub use cluster::{
 };
 pub use connection_permits::{ConnectionPermit, IdleMark, QueueTicket, Turn};
 pub use connections::{Closing, Connections, Offer, PASSED_OVER_MAX, WakeSignal};
-pub use health::{Health, Streak, why};
+pub use health::{Health, Streak, exclusion};
 pub use journal::{Cause, EVENTS_MAX, Event, EventKind, Journal};
 pub use moment::Moment;
 pub use permits::{PendingPermit, Permit, RequestPermit, RetryPermit};
@@ -132,8 +132,8 @@ impl EndpointState {
     }
 
     /// The health check results; `None` before the first check and without health checks.
-    pub fn checked(&self) -> Option<Arc<Checked>> {
-        self.health.checked()
+    pub fn last_check(&self) -> Option<Arc<Checked>> {
+        self.health.last_check()
     }
 
     /// Stores the health check results.

@@ -21,7 +21,7 @@ pub mod query;
 pub mod scan;
 pub mod table;
 pub mod text;
-mod trie;
+pub(crate) mod trie;
 
 pub use head::RequestHead;
 pub use header::{HeaderKey, HeaderMatch};

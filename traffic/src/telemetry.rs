@@ -11,6 +11,7 @@ pub mod labels;
 pub mod members;
 pub mod names;
 pub mod plaintext;
+pub mod policies;
 pub mod propagation;
 pub mod requests;
 pub mod routes;
@@ -31,6 +32,7 @@ pub use members::{
 };
 pub use names::{Counter, Gauge};
 pub use plaintext::{PlaintextCount, PlaintextStats, SourceWorkload};
+pub use policies::{Decided, DecisionTally, PolicyLabels, PolicyTally, Stage};
 pub use propagation::{AppliedSource, ErrorCount, PropagationStats};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
@@ -48,6 +50,8 @@ pub struct Telemetry {
     pub control: ControlStats,
     /// Plain-text connections to workloads that also accept mutual TLS of the mesh.
     pub plaintext: PlaintextStats,
+    /// Decisions of authorization.
+    pub decisions: DecisionTally,
     /// Applied state of configuration sources.
     pub propagation: PropagationStats,
     workers: usize,
@@ -61,6 +65,7 @@ impl Telemetry {
             stats: StatsRegistry::new(workers),
             control: ControlStats::new(build),
             plaintext: PlaintextStats::default(),
+            decisions: DecisionTally::new((), workers),
             propagation: PropagationStats::default(),
             workers,
         })

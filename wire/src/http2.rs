@@ -25,7 +25,7 @@ pub mod worker_buffers;
 
 pub mod output;
 
-pub mod pulse;
+pub mod keep_alive;
 
 pub mod server;
 

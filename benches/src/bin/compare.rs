@@ -1,22 +1,11 @@
 //! `compare`: compares Strait with nginx, HAProxy and Envoy under the same load, in one run.
 //!
-//! The program is implemented in `benches::compare`; this file only converts the result to an exit code.
+//! The program is implemented in `benches::compare`; this file only starts it.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
-use benches::compare::{Failure, arguments, run};
+use benches::compare::{arguments, exit_code, run};
 
 fn main() -> ExitCode {
-    match run(arguments::parse()) {
-        Ok(code) => code,
-        Err(failure) => {
-            // Nothing is left to tell when even standard error is gone.
-            let _ = writeln!(std::io::stderr(), "compare: {failure}");
-            match failure {
-                Failure::Cancelled => ExitCode::from(130),
-                Failure::Other(_) => ExitCode::from(1),
-            }
-        }
-    }
+    exit_code("compare", run(arguments::parse()))
 }

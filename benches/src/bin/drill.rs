@@ -1,21 +1,14 @@
 //! `drill`: a zone fails under load and recovers.
 //!
-//! The program is implemented in `benches::drill`; this file only converts the result to an exit code.
+//! The program is implemented in `benches::drill`; this file only starts it.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
+use benches::compare::exit_code;
+use benches::drill::{Arguments, run};
 use clap::Parser as _;
 
-use benches::drill::{Arguments, run};
-
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Nothing is left to tell when even standard error is gone.
-            let _ = writeln!(std::io::stderr(), "drill: {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    let result = run(&Arguments::parse());
+    exit_code("drill", result.map(|()| ExitCode::SUCCESS))
 }

@@ -1,21 +1,14 @@
 //! `stream`: measures a config server with many objects, and a proxy that follows it.
 //!
-//! The program is implemented in `benches::stream`; this file only converts the result to an exit code.
+//! The program is implemented in `benches::stream`; this file only starts it.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
+use benches::compare::exit_code;
+use benches::stream::{Arguments, run};
 use clap::Parser as _;
 
-use benches::stream::{Arguments, run};
-
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Nothing is left to tell when even standard error is gone.
-            let _ = writeln!(std::io::stderr(), "stream: {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    let result = run(&Arguments::parse());
+    exit_code("stream", result.map(|()| ExitCode::SUCCESS))
 }

@@ -136,7 +136,7 @@ fn check(protocol: Protocol, path: &str, method: &Method) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns a gRPC message with its prefix: not compressed, and the length.
+/// Returns a gRPC message with its prefix: a compression flag of 0, and the length.
 fn framed(message: &Bytes) -> Bytes {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     let mut framed = BytesMut::with_capacity(5 + message.len());

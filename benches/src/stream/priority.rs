@@ -25,7 +25,7 @@ pub(super) struct Normal {
 impl Normal {
     /// Lowers the priority of the calling thread, and thereby of the threads and programs that it starts from now on,
     /// which inherit it.
-    pub(super) fn above_the_rest() -> Result<Normal, Failure> {
+    pub(super) fn lower_thread_priority() -> Result<Normal, Failure> {
         let (jobs, waiting) = mpsc::channel::<Job>();
         thread::spawn(move || {
             for job in waiting {

@@ -182,7 +182,7 @@ impl Play {
         self.now = Moment(self.now.0 + self.rng.random_range(50..2500));
         for cluster in self.snapshot.clusters.iter().flatten() {
             cluster.refresh(self.now);
-            cluster.sweep(&cluster.state.ejections.turn(), self.now);
+            cluster.sweep(&cluster.state.ejections.lock(), self.now);
         }
         self.check_shares(&tiers);
         self.check_replays(&tiers);
@@ -286,6 +286,7 @@ impl Play {
             path,
             query: None,
             headers: &HeaderMap::new(),
+            claims: None,
         };
         let mut tables = hosts.find(&host).into_iter().chain(&hosts.exports);
         let (virtual_host, rule) = tables.find_map(|one| Some((one, one.table.find(&head)?)))?;

@@ -205,10 +205,10 @@ impl Services {
         if before.same(now) {
             return;
         }
-        for (_, gone) in before.all_beside() {
+        for (_, gone) in before.all_in_other_groups() {
             self.remove(gone, touched);
         }
-        for (_, came) in now.all_beside() {
+        for (_, came) in now.all_in_other_groups() {
             self.add(came, touched);
         }
     }

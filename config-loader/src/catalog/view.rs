@@ -199,9 +199,9 @@ impl<'a> View<'a> {
         object
     }
 
-    /// Returns the objects of other API groups beside the one with a name.
-    pub fn beside<T: Spec>(self, name: &Name) -> &'a [Arc<Object<T>>] {
-        let objects = T::objects(self.set).beside(name);
+    /// Returns the objects of other API groups with the same name as the one that [`View::get`] returns.
+    pub fn get_in_other_groups<T: Spec>(self, name: &Name) -> &'a [Arc<Object<T>>] {
+        let objects = T::objects(self.set).in_other_groups(name);
         let read = Read::Object(T::KIND, &name.namespace, &name.name);
         self.read(read, || answers(objects));
         objects
@@ -316,7 +316,10 @@ impl Changes {
                 self.object(&object.id, gone.is_some() == came.is_some());
             }
         }
-        for (_, object) in before.all_beside().chain(now.all_beside()) {
+        for (_, object) in before
+            .all_in_other_groups()
+            .chain(now.all_in_other_groups())
+        {
             self.object(&object.id, true);
         }
         if let (true, Some(object)) = (
@@ -369,16 +372,16 @@ impl Changes {
     }
 
     /// Returns the resource whose change rebuilds a part with these reads; `None` if the part is reused.
-    pub fn why(&self, reads: &Reads) -> Option<&Arc<str>> {
+    pub fn cause_for(&self, reads: &Reads) -> Option<&Arc<str>> {
         if self.everything.is_some() || self.keys.is_empty() {
             return self.everything.as_ref();
         }
         let mut keys = reads.keys.iter();
         let by_key = keys.find_map(|key| self.keys.get(key));
-        by_key.or_else(|| self.why_of_hosts(reads))
+        by_key.or_else(|| self.cause_for_hosts(reads))
     }
 
-    fn why_of_hosts(&self, reads: &Reads) -> Option<&Arc<str>> {
+    fn cause_for_hosts(&self, reads: &Reads) -> Option<&Arc<str>> {
         let mut hosts = reads.hosts.iter();
         hosts.find_map(|(index, host)| self.hosts.get(index)?.find(host)?.as_ref())
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use super::{View, Workload};
 use crate::kind::ObjectRef;
-use crate::resource::istio::{AuthorizationPolicy, PeerAuthentication, RequestAuthentication};
+use crate::resource::istio::{
+    AuthorizationPolicy, PeerAuthentication, PolicyScope, PolicyTarget, RequestAuthentication,
+};
 use crate::resource::{Object, Spec};
 
 /// Kind of policy that selects workloads.
@@ -15,11 +17,32 @@ pub trait SelectsWorkloads: Spec {
     /// Labels of the selected workloads; empty for all workloads. `None` if the policy selects its targets in another
     /// way.
     fn selector(&self) -> Option<&BTreeMap<String, String>>;
+
+    /// Whether the policy names this Gateway of the Gateway API as a target.
+    fn targets_gateway(&self, _gateway: &str) -> bool {
+        false
+    }
+}
+
+/// Label of the pods of a Gateway of the Gateway API, with its name.
+const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
+
+fn targets(scope: &PolicyScope, gateway: &str) -> bool {
+    let is_it =
+        |target: &PolicyTarget| matches!(target, PolicyTarget::Gateway(name) if **name == *gateway);
+    scope.targets.iter().any(is_it)
 }
 
 impl SelectsWorkloads for AuthorizationPolicy {
     fn selector(&self) -> Option<&BTreeMap<String, String>> {
-        (!self.scope.has_targets).then_some(&self.scope.selector)
+        self.scope
+            .targets
+            .is_empty()
+            .then_some(&self.scope.selector)
+    }
+
+    fn targets_gateway(&self, gateway: &str) -> bool {
+        targets(&self.scope, gateway)
     }
 }
 
@@ -31,7 +54,14 @@ impl SelectsWorkloads for PeerAuthentication {
 
 impl SelectsWorkloads for RequestAuthentication {
     fn selector(&self) -> Option<&BTreeMap<String, String>> {
-        (!self.scope.has_targets).then_some(&self.scope.selector)
+        self.scope
+            .targets
+            .is_empty()
+            .then_some(&self.scope.selector)
+    }
+
+    fn targets_gateway(&self, gateway: &str) -> bool {
+        targets(&self.scope, gateway)
     }
 }
 
@@ -44,9 +74,12 @@ pub fn policies_of<'s, T: SelectsWorkloads>(
     let own = (workload.namespace != workload.root_namespace).then_some(workload.namespace);
     let namespaces = [workload.root_namespace].into_iter().chain(own);
     let policies = namespaces.flat_map(move |namespace| view.in_namespace::<T>(namespace));
-    policies.filter(move |policy| {
-        let selector = policy.spec.selector();
-        selector.is_some_and(|selector| workload.is_selected_by(selector))
+    let gateway = workload.labels.get(GATEWAY_NAME);
+    policies.filter(move |policy| match policy.spec.selector() {
+        Some(selector) => workload.is_selected_by(selector),
+        None => gateway.is_some_and(|gateway| {
+            *policy.id.namespace == *workload.namespace && policy.spec.targets_gateway(gateway)
+        }),
     })
 }
 

@@ -23,7 +23,7 @@ use super::types::{Import, Imported, Importing, Source};
 pub fn imports(importing: &Importing<'_>) -> Imported {
     let mut imported = Imported::default();
     for source in importing.sources {
-        imported.found.extend(refused(source));
+        imported.found.extend(rejected_exports(source));
     }
     let gateways = gateways(importing);
     let mut reported = BTreeSet::new();
@@ -221,10 +221,10 @@ impl<'a> Exported<'a> {
 }
 
 /// Reports exports that their controller rejected.
-fn refused(source: &Source) -> impl Iterator<Item = Diagnostic> {
+fn rejected_exports(source: &Source) -> impl Iterator<Item = Diagnostic> {
     let exports = source.resources.service_exports.values();
-    let refused = exports.filter(|export| !is_accepted(export));
-    refused.map(|export| {
+    let rejected_exports = exports.filter(|export| !is_accepted(export));
+    rejected_exports.map(|export| {
         let message =
             "the export is rejected by its status (Valid=False or Conflict=True): it is not imported";
         let field = ("status.conditions", Line::default());

@@ -52,8 +52,8 @@ struct Head {
 /// Result of reading one object of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentObject {
-    /// Checked object; only its reference if it is rejected.
-    pub(crate) object: Result<Arc<dyn AnyObject>, Box<ObjectRef>>,
+    /// Checked object.
+    pub(crate) object: Result<Arc<dyn AnyObject>, Box<Rejected>>,
     /// Location of the object's name.
     pub(crate) at: Place,
 }
@@ -93,12 +93,20 @@ impl Place {
     }
 }
 
+/// Object with errors.
+#[derive(Clone, Debug)]
+pub(crate) struct Rejected {
+    id: ObjectRef,
+    /// Object that applies while there is no last good version.
+    pub(crate) stand_in: Option<Arc<dyn AnyObject>>,
+}
+
 impl DocumentObject {
     /// Returns the reference of the object.
     pub(crate) fn id(&self) -> &ObjectRef {
         match &self.object {
             Ok(object) => object.id(),
-            Err(id) => id,
+            Err(rejected) => &rejected.id,
         }
     }
 
@@ -127,6 +135,8 @@ pub(crate) struct Draft<'a> {
     /// Line of the document on which the object starts; the first line unless it is an item of a `List`.
     start: Line,
     options: ReadOptions,
+    /// Whether the object is rejected whatever its content.
+    is_refused: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -175,6 +185,7 @@ impl<'a> Draft<'a> {
             fingerprint: 0,
             start: Line(0),
             options: ReadOptions::default(),
+            is_refused: false,
         }
     }
 
@@ -204,8 +215,9 @@ impl<'a> Draft<'a> {
         if self.kind.is_state() {
             self.found.retain(|found| found.code != CM021);
         }
+        let pass = self.options.unknown_fields_pass && !self.kind.is_security();
         let unknown = self.found.iter_mut().filter(|found| found.code == CM021);
-        for found in unknown.filter(|_| self.options.unknown_fields_pass) {
+        for found in unknown.filter(|_| pass) {
             found.severity = Severity::Warning;
         }
     }
@@ -239,27 +251,38 @@ impl<'a> Draft<'a> {
             found.object.clone_from(&self.id);
         }
         let failed = self.failed();
-        let slot = self.slot(object.filter(|_| !failed));
+        let slot = self.slot(object, failed);
         (slot, self.found, self.regex_bytes)
     }
 
-    /// Rejects the object: returns only its reference, without diagnostics.
-    pub(crate) fn refuse(self) -> Option<DocumentObject> {
-        self.slot(None)
+    /// Rejects the object: returns only its reference and its stand-in, without diagnostics.
+    pub(crate) fn refuse(
+        mut self,
+        read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
+    ) -> Option<DocumentObject> {
+        self.is_refused = true;
+        let object = read(&mut self);
+        self.slot(object, true)
     }
 
-    fn slot(&self, object: Option<Arc<dyn AnyObject>>) -> Option<DocumentObject> {
-        let id = self.id.as_ref()?;
+    fn slot(&self, object: Option<Arc<dyn AnyObject>>, failed: bool) -> Option<DocumentObject> {
+        let id = self.id.clone()?;
+        let object = match object {
+            Some(object) if !failed && !object.is_stand_in() => Ok(object),
+            object => Err(Box::new(Rejected {
+                id,
+                stand_in: object.filter(|object| object.is_stand_in()),
+            })),
+        };
         Some(DocumentObject {
-            object: object.ok_or_else(|| Box::new(id.clone())),
+            object,
             at: Place::of(&self.locator.location(self.metadata.name_span)),
         })
     }
 
     fn failed(&self) -> bool {
-        self.found
-            .iter()
-            .any(|found| found.severity == Severity::Error)
+        let mut found = self.found.iter();
+        self.is_refused || found.any(|found| found.severity == Severity::Error)
     }
 
     /// Reads the raw type and passes it to its validator.
@@ -294,11 +317,7 @@ impl<'a> Draft<'a> {
             .with_annotations(&self.metadata.own_annotations)
             .with_generation(self.metadata.generation)
             .with_options(self.options);
-        if self
-            .found
-            .iter()
-            .any(|found| found.severity == Severity::Error)
-        {
+        if self.failed() {
             check.refuse();
         }
         let spec = validate(&raw, &mut check);
@@ -309,11 +328,13 @@ impl<'a> Draft<'a> {
         if self.body == Body::Spec && self.node.get("spec").is_none() {
             self.of_missing_spec = first..self.found.len();
         }
-        if self.failed() || self.id.is_none() {
-            return None;
-        }
+        self.id.as_ref()?;
+        let failed = self.failed();
         let metadata = &mut self.metadata;
-        let spec = spec.marked(&metadata.labels, &metadata.annotations);
+        let mut spec = spec.marked(&metadata.labels, &metadata.annotations);
+        if failed {
+            spec = spec.stand_in()?;
+        }
         if !T::KEEPS_MARKS {
             metadata.labels.clear();
             metadata.annotations.clear();

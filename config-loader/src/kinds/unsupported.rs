@@ -49,13 +49,6 @@ const GATEWAY_AND_RULES: &str =
 
 /// Known but unsupported kinds. Within a group, the row without a kind is the last.
 pub const UNSUPPORTED: &[Unsupported] = &[
-    policy(SECURITY, "AuthorizationPolicy", FORWARDED, DENY_ELSEWHERE),
-    policy(
-        SECURITY,
-        "RequestAuthentication",
-        "JSON Web Tokens are not verified",
-        "verify tokens in the service, or in a proxy in front of this one",
-    ),
     policy(SECURITY, "", FORWARDED, DENY_ELSEWHERE),
     policy(
         "networking.mesh.gloo.solo.io",
@@ -148,8 +141,8 @@ mod tests {
 
     #[test]
     fn kinds_that_are_read_and_not_supported_are_known() {
-        let is_policy = |kind| of_read(kind).is_some_and(|row| row.unenforced.is_some());
-        assert!(is_policy(Kind::AuthorizationPolicy) && is_policy(Kind::RequestAuthentication));
+        assert_eq!(of_read(Kind::AuthorizationPolicy), None);
+        assert_eq!(of_read(Kind::RequestAuthentication), None);
         assert_eq!(of_read(Kind::PeerAuthentication), None);
         assert_eq!(
             of_read(Kind::Gateway),
@@ -163,9 +156,6 @@ mod tests {
         let enforced =
             |kind, api_version| find(kind, api_version).map(|row| row.unenforced.is_none());
         for (kind, api_version) in [
-            ("AuthorizationPolicy", "security.istio.io/v1"),
-            ("AuthorizationPolicy", "security.istio.io/v1beta1"),
-            ("AuthorizationPolicy", "securty.istio.io/v1"),
             ("AuthorizationPolcy", "security.istio.io/v1"),
             ("RequestAuthentication", "security.istio.io/v1"),
             ("AccessPolicy", "networking.mesh.gloo.solo.io/v1"),

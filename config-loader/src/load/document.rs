@@ -325,7 +325,7 @@ impl Document<'_> {
         let draft = Draft::new(row.kind, row.body, node, self.locator, Vec::new())
             .in_group(distinct_group(row, claim.api_version));
         self.reading.unreadable |= !draft.has_good_name();
-        self.reading.slots.extend(draft.refuse());
+        self.reading.slots.extend(draft.refuse(row.read));
     }
 
     fn skip(&mut self, node: &Node, claim: &Claim<'_>) {

@@ -19,11 +19,11 @@ pub type NamedText = (Arc<str>, Arc<[u8]>);
 /// Reads the source lines of diagnostics from their files, and marks the quoted word of the message within the line.
 /// Skips unreadable files.
 pub fn fill_source_lines(found: &mut [Diagnostic]) {
-    fill_source_lines_and(found, None);
+    fill_source_lines_with(found, None);
 }
 
-/// Adds source lines as [`fill_source_lines`] does, also for diagnostics in a text that is in no file.
-pub fn fill_source_lines_and(found: &mut [Diagnostic], text: Option<&NamedText>) {
+/// Adds source lines like [`fill_source_lines`]; those of diagnostics in `text` come from it.
+pub fn fill_source_lines_with(found: &mut [Diagnostic], text: Option<&NamedText>) {
     let mut wanted: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
     for (index, diagnostic) in found.iter().enumerate().take(QUOTED_MAX) {
         if diagnostic.location.line > 0 && diagnostic.location.source_line.is_empty() {

@@ -162,12 +162,26 @@ fn removing_the_preferred_object_uses_the_other_group() {
     let change = Change::text(&store, &file, &both);
     store.apply(vec![(Arc::clone(&file), change)]);
     assert_eq!(balancing(&store), "Locality");
-    assert_eq!(store.set().global_traffic_policies.all_beside().count(), 1);
+    assert_eq!(
+        store
+            .set()
+            .global_traffic_policies
+            .all_in_other_groups()
+            .count(),
+        1
+    );
     let one = policy("flomesh.io", "lbType: ActiveActive");
     let change = Change::text(&store, &file, &one);
     store.apply(vec![(Arc::clone(&file), change)]);
     assert_eq!(balancing(&store), "ActiveActive");
-    assert_eq!(store.set().global_traffic_policies.all_beside().count(), 0);
+    assert_eq!(
+        store
+            .set()
+            .global_traffic_policies
+            .all_in_other_groups()
+            .count(),
+        0
+    );
     store.apply(vec![(file, Change::Gone)]);
     assert_eq!(balancing(&store), "");
 }
@@ -321,12 +335,8 @@ fn documents_that_are_not_resources_have_distinct_diagnostics() {
             "warning CM037 a.yaml:1:7 Gateway of gateway.networking.k8s.io/v1 is not supported",
         ),
         (
-            "kind: AuthorizationPolicy\napiVersion: security.istio.io/v1\nmetadata: {name: a}\n",
-            "warning CM036 a.yaml:1:7 AuthorizationPolicy is not supported yet: requests that it denies are forwarded",
-        ),
-        (
-            "kind: RequestAuthenticationList\napiVersion: security.istio.io/v1\nitems:\n- metadata: {name: a}\n",
-            "warning CM036 a.yaml:4:3 RequestAuthentication is not supported yet: JSON Web Tokens are not verified",
+            "kind: TrafficTarget\napiVersion: access.smi-spec.io/v1alpha3\nmetadata: {name: a}\n",
+            "warning CM036 a.yaml:1:7 TrafficTarget is not supported yet: requests that it denies are forwarded",
         ),
         (
             "kind: VirtualServce\napiVersion: networking.istio.io/v1\n",

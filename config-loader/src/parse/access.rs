@@ -67,7 +67,7 @@ impl<'de> de::SeqAccess<'de> for FieldAccess<'_> {
                     What::Value(node) => seed.deserialize(From::new(node, self.reader)),
                 };
                 read.map(Some).map_err(|error| {
-                    self.reader.settle(error, span);
+                    self.reader.record_custom(error, span);
                     Error::Recorded
                 })
             }
@@ -320,7 +320,7 @@ impl<'de> de::MapAccess<'de> for StructAccess<'_> {
         let span = node.span;
         seed.deserialize(From::new(node, self.from.reader))
             .map_err(|error| {
-                self.from.reader.settle(error, span);
+                self.from.reader.record_custom(error, span);
                 Error::Recorded
             })
     }

@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
             skipped,
         };
         T::deserialize(from).unwrap_or_else(|error| {
-            self.settle(error, node.span);
+            self.record_custom(error, node.span);
             T::default()
         })
     }
@@ -60,8 +60,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports an error, unless it is already reported.
-    pub(super) fn settle(&self, error: Error, span: Span) {
+    /// Reports an error of serde; other errors are reported already.
+    pub(super) fn record_custom(&self, error: Error, span: Span) {
         if let Error::Custom(message) = error {
             let expected = message.strip_prefix("expected ");
             let expected = expected.and_then(|rest| rest.split_once(", found "));

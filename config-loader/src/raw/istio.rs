@@ -3,13 +3,14 @@
 //! Deprecated fields are read too, so that diagnostics can name their replacement. `validate` knows which fields are
 //! deprecated.
 
+pub mod authorization_policy;
 mod connection_pool;
 mod destination_rule;
 mod gateway;
 mod http_route;
 mod load_balancer;
 mod peer_authentication;
-mod security_policies;
+mod request_authentication;
 mod service_entry;
 mod sidecar;
 mod string_match;
@@ -18,6 +19,7 @@ mod traffic_policy;
 mod virtual_service;
 mod workload_entry;
 
+pub use authorization_policy::{AuthorizationPolicy, PolicyTargetReference};
 pub use connection_pool::{
     ConnectionPoolSettings, Http2KeepAlive, HttpSettings, TcpKeepalive, TcpSettings,
 };
@@ -34,7 +36,7 @@ pub use load_balancer::{
     ZoneAwareLoadBalancerSetting,
 };
 pub use peer_authentication::{MutualTls, PeerAuthentication};
-pub use security_policies::{AuthorizationPolicy, RequestAuthentication};
+pub use request_authentication::{ClaimToHeader, JwtHeader, JwtRule, RequestAuthentication};
 pub use service_entry::{ServiceEntry, ServicePort};
 pub use sidecar::{
     IstioEgressListener, IstioIngressListener, OutboundTrafficPolicy, Sidecar, WorkloadSelector,

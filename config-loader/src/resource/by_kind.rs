@@ -48,7 +48,7 @@ impl<T: Spec> KindObjects for Objects<T> {
 
     fn named(&self, name: &Name) -> Vec<Arc<dyn AnyObject>> {
         let first = self.get(name).into_iter();
-        let all = first.chain(self.beside(name));
+        let all = first.chain(self.in_other_groups(name));
         all.map(|object| Arc::clone(object) as Arc<dyn AnyObject>)
             .collect()
     }

@@ -4,6 +4,7 @@
 //! References to other objects are resolved here, because that needs only the object itself.
 
 mod address;
+pub mod authorization_policy;
 mod connection_pool;
 mod delegation;
 mod destination_rule;
@@ -18,6 +19,7 @@ mod moved;
 mod names;
 mod peer_authentication;
 mod protocol;
+mod request_authentication;
 mod security_policies;
 mod service_entry;
 mod sidecar;
@@ -28,6 +30,7 @@ mod virtual_service;
 mod workload_entry;
 
 pub use address::{Bind, EndpointAddress};
+pub use authorization_policy::AuthorizationPolicy;
 pub use connection_pool::{
     ConnectionPool, Http2KeepAlive, HttpPool, TcpKeepalive, TcpPool, UpgradePolicy,
 };
@@ -55,7 +58,10 @@ pub use locality::{
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
-pub use security_policies::{AuthorizationPolicy, PolicyScope, RequestAuthentication};
+pub use request_authentication::{
+    JwtRule, KeySource, RemoteKeys, RequestAuthentication, TokenLocation,
+};
+pub use security_policies::{PolicyScope, PolicyTarget};
 pub use service_entry::{Location, Resolution, ServiceEntry, ServiceEntryPort};
 pub use sidecar::{
     CaptureMode, EgressHost, EgressListener, EgressNamespace, IngressListener, LocalEndpoint,

@@ -11,12 +11,11 @@ use crate::kind::{Name, ObjectRef, kinds};
 
 /// Objects of one kind, by name. A clone shares them until one of the two changes.
 ///
-/// If a kind exists in several API groups, objects can be stored *beside* the object of the same name that takes
-/// precedence.
+/// If a kind exists in several API groups, an object of each can have the same name; the one in `named` takes precedence.
 #[derive(Clone, Debug)]
 pub struct Objects<T> {
     named: Arc<ByName<T>>,
-    beside: Arc<BTreeMap<Name, Vec<Arc<Object<T>>>>>,
+    other_groups: Arc<BTreeMap<Name, Vec<Arc<Object<T>>>>>,
 }
 
 type ByName<T> = SharedMap<Name, Arc<Object<T>>>;
@@ -27,42 +26,43 @@ impl<T> Objects<T> {
         Arc::make_mut(&mut self.named).insert(name, object);
     }
 
-    /// Inserts an object of another API group beside the one of the same name.
-    pub fn insert_beside(&mut self, name: Name, object: Arc<Object<T>>) {
-        let beside = Arc::make_mut(&mut self.beside);
+    /// Inserts an object of another API group than the object of the same name that takes precedence.
+    pub fn insert_in_other_group(&mut self, name: Name, object: Arc<Object<T>>) {
+        let beside = Arc::make_mut(&mut self.other_groups);
         beside.entry(name).or_default().push(object);
     }
 
-    /// Removes an object and the objects beside it.
+    /// Removes the objects of all API groups with this name.
     pub fn remove(&mut self, name: &Name) {
         if self.named.contains_key(name) {
             Arc::make_mut(&mut self.named).remove(name);
         }
-        if self.beside.contains_key(name) {
-            Arc::make_mut(&mut self.beside).remove(name);
+        if self.other_groups.contains_key(name) {
+            Arc::make_mut(&mut self.other_groups).remove(name);
         }
     }
 
-    /// Returns the objects beside the one with this name.
-    pub fn beside(&self, name: &Name) -> &[Arc<Object<T>>] {
-        self.beside.get(name).map_or(&[], Vec::as_slice)
+    /// Returns the objects with this name that do not take precedence.
+    pub fn in_other_groups(&self, name: &Name) -> &[Arc<Object<T>>] {
+        self.other_groups.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Iterates over all objects that are beside another one, with their names.
-    pub fn all_beside(&self) -> impl Iterator<Item = (&Name, &Arc<Object<T>>)> {
-        let beside = self.beside.iter();
+    /// Iterates over all objects that do not take precedence, with their names.
+    pub fn all_in_other_groups(&self) -> impl Iterator<Item = (&Name, &Arc<Object<T>>)> {
+        let beside = self.other_groups.iter();
         beside.flat_map(|(name, objects)| objects.iter().map(move |object| (name, object)))
     }
 
     /// Iterates over the objects of all API groups of the kind.
     pub fn in_all_groups(&self) -> impl Iterator<Item = &Arc<Object<T>>> {
-        let beside = self.all_beside().map(|(_, object)| object);
+        let beside = self.all_in_other_groups().map(|(_, object)| object);
         self.named.values().chain(beside)
     }
 
     /// Whether both share the same storage, so that no object of the kind differs.
     pub fn same(&self, other: &Objects<T>) -> bool {
-        Arc::ptr_eq(&self.named, &other.named) && Arc::ptr_eq(&self.beside, &other.beside)
+        Arc::ptr_eq(&self.named, &other.named)
+            && Arc::ptr_eq(&self.other_groups, &other.other_groups)
     }
 }
 
@@ -70,7 +70,7 @@ impl<T> Default for Objects<T> {
     fn default() -> Objects<T> {
         Objects {
             named: Arc::default(),
-            beside: Arc::default(),
+            other_groups: Arc::default(),
         }
     }
 }
@@ -96,7 +96,7 @@ impl<T> FromIterator<(Name, Arc<Object<T>>)> for Objects<T> {
     fn from_iter<I: IntoIterator<Item = (Name, Arc<Object<T>>)>>(objects: I) -> Objects<T> {
         Objects {
             named: Arc::new(objects.into_iter().collect()),
-            beside: Arc::default(),
+            other_groups: Arc::default(),
         }
     }
 }

@@ -21,6 +21,17 @@ pub trait Spec: Debug + Send + Sync + Sized + 'static {
     /// Returns a mutable reference to the objects of this kind.
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Self>;
 
+    /// Returns the content that applies while the object is rejected and has no last good version. `self` is what could
+    /// be read of it. `None` if nothing applies.
+    fn stand_in(&self) -> Option<Self> {
+        None
+    }
+
+    /// Whether the content is a [stand-in](Spec::stand_in).
+    fn is_stand_in(&self) -> bool {
+        false
+    }
+
     /// Sets the fields that come from labels and annotations.
     fn marked(
         self,
@@ -39,13 +50,15 @@ pub trait AnyObject: Any + Debug + Send + Sync {
     fn fingerprint(&self) -> u64;
     /// Returns the origin of the object.
     fn provenance(&self) -> &Provenance;
+    /// Whether the object stands in for a rejected one that has no last good version.
+    fn is_stand_in(&self) -> bool;
     /// Returns the position of the object in its file.
     fn order(&self) -> Order;
     /// Returns the same object with another origin and position.
     fn moved(&self, provenance: Provenance, order: Order) -> Arc<dyn AnyObject>;
     /// Inserts the object into a set; replaces one of the same name.
     fn put(self: Arc<Self>, set: &mut ResourceSet);
-    /// Inserts the object into a set beside one of the same name, which takes precedence.
+    /// Inserts the object into a set that has one of another API group with the same name, which takes precedence.
     fn put_beside(self: Arc<Self>, set: &mut ResourceSet);
 }
 
@@ -60,6 +73,10 @@ impl<T: Spec> AnyObject for Object<T> {
 
     fn provenance(&self) -> &Provenance {
         &self.provenance
+    }
+
+    fn is_stand_in(&self) -> bool {
+        self.spec.is_stand_in()
     }
 
     fn order(&self) -> Order {
@@ -86,7 +103,7 @@ impl<T: Spec> AnyObject for Object<T> {
 
     fn put_beside(self: Arc<Self>, set: &mut ResourceSet) {
         let name = self.id.to_name();
-        T::objects_mut(set).insert_beside(name, self);
+        T::objects_mut(set).insert_in_other_group(name, self);
     }
 }
 
@@ -113,6 +130,19 @@ macro_rules! specs {
             annotations: &BTreeMap<String, String>,
         ) -> Self {
             $module::$kind::marked(self, labels, annotations)
+        }
+    };
+    (@policy $module:ident $kind:ident) => {
+        specs! { @standing $module $kind }
+        specs! { @marked $module $kind }
+    };
+    (@standing $module:ident $kind:ident) => {
+        fn stand_in(&self) -> Option<Self> {
+            $module::$kind::stand_in(self)
+        }
+
+        fn is_stand_in(&self) -> bool {
+            $module::$kind::is_stand_in(self)
         }
     };
     (@reduced $module:ident $kind:ident) => {

@@ -186,7 +186,7 @@ impl StateFile {
     ) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         remove_stale_parts(directory, now)?;
-        let part = Part::beside(&self.path);
+        let part = Part::next_to(&self.path);
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -222,7 +222,7 @@ struct Part(PathBuf);
 
 impl Part {
     /// Returns a unique path next to `path`. Process IDs are not unique across containers.
-    fn beside(path: &Path) -> Self {
+    fn next_to(path: &Path) -> Self {
         let random = RandomState::new().build_hasher().finish();
         Part(path.with_extension(format!("{random:016x}.{PART}")))
     }

@@ -274,6 +274,37 @@ fn a_duplicate_does_not_replace_the_object() {
 }
 
 #[test]
+fn stand_in_of_a_policy_gives_way_to_a_valid_version_for_good() {
+    let policy = |action: &str, selector: &str| {
+        format!(
+            "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {{name: a, namespace: ns}}\n\
+             spec: {{selector: {{matchLabels: {{app: {selector}}}}}, action: {action}, rules: [{{}}]}}\n"
+        )
+    };
+    let mut store = Store::new();
+    for (text, expected) in [
+        (policy("deny", "a"), Some(("a", true))),
+        (policy("denyy", "b"), Some(("b", true))),
+        (policy("DENY", "c"), Some(("c", false))),
+        (policy("deny", "d"), Some(("c", false))),
+        (String::new(), None),
+        (policy("deny", "e"), Some(("e", true))),
+        (policy("AUDITT", "e"), Some(("e", true))),
+    ] {
+        let change = Change::text(&store, "a.yaml", &text);
+        store.apply(vec![(Arc::from("a.yaml"), change)]);
+        let policy = store.set().authorization_policies.values().next();
+        let found = policy.map(|policy| {
+            (
+                policy.spec.scope.selector["app"].as_str(),
+                policy.spec.is_stand_in(),
+            )
+        });
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
 fn routing_restriction_that_was_never_valid_is_withheld() {
     let mut store = Store::new();
     let name = ObjectRef::new(Kind::MultiClusterService, "default", "web").to_name();

@@ -16,6 +16,7 @@ use crate::diagnostic::suggest;
 use crate::kind::Kind;
 use crate::raw::Field;
 use crate::resource::flomesh::GlobalTrafficPolicy;
+use crate::resource::istio::authorization_policy::DRY_RUN;
 use crate::resource::{HealthCheck, HealthChecked, Probe};
 
 /// Annotation that turns on active health checks of endpoints, and selects their type.
@@ -53,6 +54,7 @@ pub fn report_strange(check: &mut Check<'_>) {
         let details = HEALTH_CHECK_DETAILS.iter().map(|(key, _)| *key);
         let of_health = || details.clone().chain([HEALTH_CHECK]);
         let here: Vec<&str> = match kind {
+            Kind::AuthorizationPolicy => vec![DRY_RUN],
             Kind::Gateway => vec![PROXY_PROTOCOL.0],
             Kind::GlobalTrafficPolicy => vec![GlobalTrafficPolicy::FAILOVER_ORDER],
             kind if checks_health(kind) => of_health().collect(),
@@ -69,6 +71,8 @@ pub fn report_strange(check: &mut Check<'_>) {
             found.help("write it on a Gateway");
         } else if key == GlobalTrafficPolicy::FAILOVER_ORDER {
             found.help("write it on a GlobalTrafficPolicy");
+        } else if key == DRY_RUN {
+            found.help("write it on an AuthorizationPolicy");
         } else if let Some(near) = suggest::nearest(key, here) {
             found.help(format!("did you mean `{near}`?"));
         }

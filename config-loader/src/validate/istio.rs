@@ -3,9 +3,11 @@
 //! There is one file per kind, and one function per block. An error in a block is reported at its location, with the
 //! code of the rule. A rule about two blocks is in the file of the block that contains both.
 
+mod authorization_policy;
 mod destination_rule;
 mod gateway;
 mod peer_authentication;
+mod request_authentication;
 mod security_policies;
 mod service_entry;
 mod shared;
@@ -13,10 +15,11 @@ mod sidecar;
 mod virtual_service;
 mod workload_entry;
 
+pub use authorization_policy::authorization_policy;
 pub use destination_rule::destination_rule;
 pub use gateway::gateway;
 pub use peer_authentication::peer_authentication;
-pub use security_policies::{authorization_policy, request_authentication};
+pub use request_authentication::request_authentication;
 pub use service_entry::service_entry;
 pub use sidecar::sidecar;
 pub use virtual_service::virtual_service;

@@ -96,6 +96,45 @@ spec.selector peer_authentication::strict_workload_takes_tls_of_the_mesh_only
 spec.mtls peer_authentication::changed_mode_is_followed_and_a_port_has_its_own
 spec.portLevelMtls peer_authentication::changed_mode_is_followed_and_a_port_has_its_own
 
+# AuthorizationPolicy security.istio.io
+spec.selector authorization::shapes::policies_apply_to_what_they_select
+spec.targetRef authorization::shapes::policies_apply_to_what_they_select
+spec.targetRefs authorization::shapes::policies_apply_to_what_they_select
+spec.action authorization::shapes::actions_decide_in_their_order
+spec.provider authorization::shapes::policy_with_an_unknown_provider_denies_what_it_selects
+spec.rules[].from authorization::identity::identities_are_those_that_the_handshake_has_proved
+spec.rules[].from[].source.ipBlocks authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
+spec.rules[].from[].source.notIpBlocks authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
+spec.rules[].from[].source.remoteIpBlocks authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
+spec.rules[].from[].source.notRemoteIpBlocks authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
+spec.rules[].from[].source.requestPrincipals authorization::connections::conditions_on_requests_are_left_out_for_connections
+spec.rules[].from[].source.notRequestPrincipals authorization::connections::conditions_on_requests_are_left_out_for_connections
+spec.rules[].to authorization::fields::methods_are_compared_with_their_case
+spec.rules[].to[].operation.hosts authorization::fields::hosts_are_compared_as_sent_and_denied_ones_also_without_port_and_dot
+spec.rules[].to[].operation.notHosts authorization::fields::hosts_are_compared_as_sent_and_denied_ones_also_without_port_and_dot
+spec.rules[].to[].operation.ports authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
+spec.rules[].to[].operation.notPorts authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
+spec.rules[].to[].operation.paths authorization::paths::denied_path_is_denied_in_every_spelling_that_reaches_it
+spec.rules[].to[].operation.notPaths authorization::paths::allowed_paths_admit_no_others
+spec.rules[].when authorization::fields::headers_are_compared_line_by_line
+
+# RequestAuthentication security.istio.io
+spec.selector request_authentication::tokens::policy_that_was_never_valid_refuses_tokens_only
+spec.targetRef untested
+spec.targetRefs untested
+spec.jwtRules[].issuer request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
+spec.jwtRules[].audiences request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
+spec.jwtRules[].jwksUri request_authentication::key_servers::keys_are_fetched_before_the_proxy_is_ready
+spec.jwtRules[].jwks request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
+spec.jwtRules[].fromHeaders request_authentication::tokens::tokens_are_found_at_their_locations_and_all_must_be_valid
+spec.jwtRules[].fromParams request_authentication::tokens::tokens_are_found_at_their_locations_and_all_must_be_valid
+spec.jwtRules[].fromCookies request_authentication::tokens::tokens_are_found_at_their_locations_and_all_must_be_valid
+spec.jwtRules[].outputPayloadToHeader request_authentication::outputs::claims_become_headers_that_clients_cannot_send
+spec.jwtRules[].forwardOriginalToken request_authentication::outputs::claims_become_headers_that_clients_cannot_send
+spec.jwtRules[].outputClaimToHeaders request_authentication::outputs::claims_become_headers_that_clients_cannot_send
+spec.jwtRules[].timeout request_authentication::key_servers::server_that_is_silent_delays_the_start_by_the_limit_only
+spec.jwtRules[].spaceDelimitedClaims request_authentication::tokens::policies_see_the_claims_of_a_valid_token
+
 # ServiceEntry networking.istio.io
 spec.hosts routing::weights_split_requests
 spec.addresses multicluster::outside::addresses_of_external_services_route_to_them

@@ -139,7 +139,7 @@ fn istio() -> Vec<Sample> {
         sample(
             "security.istio.io/v1",
             "RequestAuthentication",
-            json!({"spec": {"selector": {"matchLabels": {"app": "one"}}, "jwtRules": [{"issuer": "a.example"}]}}),
+            json!({"spec": {"selector": {"matchLabels": {"app": "one"}}, "jwtRules": [{"issuer": "https://a.example"}]}}),
             json!({"spec": {"selector": {"matchLabels": {"app": "two"}}}}),
         ),
     ]

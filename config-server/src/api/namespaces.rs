@@ -122,7 +122,7 @@ impl Api {
             if !object::is_deleting(&object) || object::has_finalizers(&object) {
                 return Ok(None);
             }
-            for kind in in_namespaces() {
+            for kind in namespaced_resources() {
                 if !self
                     .entries(kind.prefix(Some(name)), Some(1))
                     .await?
@@ -149,7 +149,7 @@ impl Api {
 
     /// Deletes all objects in a namespace.
     async fn empty_namespace(&self, namespace: &str, uid: &str) -> Result<(), Failure> {
-        for resource in in_namespaces() {
+        for resource in namespaced_resources() {
             for entry in self.entries(resource.prefix(Some(namespace)), None).await? {
                 if !self.is_terminating(namespace, uid).await? {
                     // Another request has deleted the namespace. There may be a new one of the same name.
@@ -187,7 +187,7 @@ impl Api {
 }
 
 /// Returns the namespaced resources that are stored.
-fn in_namespaces() -> impl Iterator<Item = &'static Resource> {
+fn namespaced_resources() -> impl Iterator<Item = &'static Resource> {
     let all = resources::all().iter();
     all.filter(|resource| resource.api.is_namespaced && !resource.is_report())
 }

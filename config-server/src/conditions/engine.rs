@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// Recomputes the findings if they are due.
-    pub fn settle(&mut self, now: Instant) {
+    pub fn refresh_findings(&mut self, now: Instant) {
         let is_due = self.checker.deadline(now).is_some_and(|due| due <= now);
         if is_due && self.checker.catch_up() {
             self.regroup();
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// Records the outcome of a write. A conflicting write arrives as a change instead.
-    pub fn note(&mut self, key: Arc<str>, outcome: &Outcome, now: Instant) {
+    pub fn record_outcome(&mut self, key: Arc<str>, outcome: &Outcome, now: Instant) {
         let Some(known) = self.objects.get_mut(&key) else {
             return;
         };
@@ -324,7 +324,7 @@ mod tests {
     ) -> Vec<Write> {
         engine.take_in(vec![(Arc::from(key), object)]);
         *now += Duration::from_secs(60);
-        engine.settle(*now);
+        engine.refresh_findings(*now);
         engine.due(*now, 10, "t1")
     }
 
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(engine.deadline(now), Some(now + WRITE_PAUSE));
         let writes = engine.due(now + WRITE_PAUSE, 10, "t2");
         assert_eq!(writes.len(), 1);
-        engine.note("vs".into(), &Outcome::Failed, now);
+        engine.record_outcome("vs".into(), &Outcome::Failed, now);
         assert_eq!(engine.deadline(now), Some(now + RETRY_PAUSE));
     }
 }

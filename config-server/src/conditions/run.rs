@@ -108,7 +108,7 @@ pub async fn run(
             waits = Some((waits.map_or(now, |(first, _)| first), now));
             engine = off_thread(engine, move |engine| engine.take_in(changes)).await;
         }
-        if waits.is_some_and(|waits| quiet_at(waits) > Instant::now()) {
+        if waits.is_some_and(|waits| debounce_deadline(waits) > Instant::now()) {
             continue;
         }
         waits = None;
@@ -126,14 +126,14 @@ async fn changed(reports: &mut Option<Reports>) {
 }
 
 /// Returns the time to handle a burst of changes: [`QUIET`] after the last one, at most [`DELAY_MAX`] after the first.
-fn quiet_at((first, last): (Instant, Instant)) -> Instant {
+fn debounce_deadline((first, last): (Instant, Instant)) -> Instant {
     (last + QUIET).min(first + DELAY_MAX)
 }
 
 /// Returns the time of the next work apart from changes.
 fn wake(engine: &Engine, waits: Option<(Instant, Instant)>, writes: bool) -> Option<Instant> {
     match waits {
-        Some(waits) => Some(quiet_at(waits)),
+        Some(waits) => Some(debounce_deadline(waits)),
         None if writes => engine.deadline(Instant::now()),
         None => None,
     }
@@ -167,7 +167,7 @@ async fn write(engine: Engine, writer: &Writer) -> Engine {
     let (sender, due) = tokio::sync::oneshot::channel();
     let mut engine = off_thread(engine, move |engine| {
         let now = Instant::now();
-        engine.settle(now);
+        engine.refresh_findings(now);
         let _ = sender.send(engine.due(now, WRITES_MAX, &clock::now()));
     })
     .await;
@@ -179,7 +179,7 @@ async fn write(engine: Engine, writer: &Writer) -> Engine {
         })
         .buffer_unordered(WRITES_AT_ONCE);
     while let Some((key, outcome)) = outcomes.next().await {
-        engine.note(key, &outcome, Instant::now());
+        engine.record_outcome(key, &outcome, Instant::now());
     }
     engine
 }

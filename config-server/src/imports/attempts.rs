@@ -38,7 +38,7 @@ impl Attempts {
 
     /// Records a write. The delay doubles with each further write, whether the previous one failed or was overwritten
     /// by another client. `jitter` (0 to 1) spreads retries.
-    pub(super) fn note(
+    pub(super) fn record(
         &mut self,
         target: Target,
         failure: Option<Finding>,
@@ -87,7 +87,7 @@ mod tests {
         for _ in 0..8 {
             assert!(attempts.is_due(&one, now));
             let failure = Some(Finding::new("refused", "grant"));
-            attempts.note(one.clone(), failure, (now, 0.0));
+            attempts.record(one.clone(), failure, (now, 0.0));
             assert!(!attempts.is_due(&one, now));
             let until = attempts.deadline().unwrap();
             pauses.push((until - now).as_secs());
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(attempts.failures().len(), 1);
         attempts.retain(std::iter::empty());
         assert_eq!((attempts.deadline(), attempts.failures().len()), (None, 0));
-        attempts.note(one.clone(), None, (now, 1.0));
+        attempts.record(one.clone(), None, (now, 1.0));
         assert_eq!(attempts.deadline(), Some(now + Duration::from_millis(1500)));
         assert!(attempts.is_due(&target("/other"), now));
     }

@@ -170,6 +170,6 @@ async fn carry_out(
         })
         .buffer_unordered(WRITES_AT_ONCE);
     while let Some((target, failure)) = outcomes.next().await {
-        attempts.note(target, failure, (Instant::now(), rand::random()));
+        attempts.record(target, failure, (Instant::now(), rand::random()));
     }
 }

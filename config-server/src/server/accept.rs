@@ -12,9 +12,9 @@ use crate::status::Failure;
 /// Negotiated response format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
-    /// JSON, in that representation.
+    /// JSON in this representation.
     Json(Form),
-    /// Aggregated discovery of that version.
+    /// Aggregated discovery document of this API version.
     Discovery(&'static str),
     /// OpenAPI v2 document in protobuf.
     OpenApi2,

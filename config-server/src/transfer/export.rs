@@ -26,7 +26,7 @@ const OF_SERVER: [&str; 10] = [
     "generateName",
 ];
 /// Annotation with the last applied configuration of `kubectl apply`.
-const OF_KUBECTL: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Writes all objects below a directory, which must be empty or absent. Returns the number of objects.
 ///
@@ -98,7 +98,7 @@ pub(super) fn strip(found: &mut Value) {
     let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
         return;
     };
-    annotations.shift_remove(OF_KUBECTL);
+    annotations.shift_remove(LAST_APPLIED);
     if annotations.is_empty() {
         metadata.shift_remove("annotations");
     }

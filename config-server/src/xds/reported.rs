@@ -69,7 +69,7 @@ impl ReportedProxy {
     }
 
     /// Applies the node of the first request of a stream.
-    pub(super) fn introduce(&mut self, node: &Node) {
+    pub(super) fn apply_node(&mut self, node: &Node) {
         self.is_own = node.user_agent_name == STRAIT;
         if self.is_own {
             return;
@@ -80,23 +80,23 @@ impl ReportedProxy {
             let known = self.proxies.get(&report.namespace, &report.name);
             report.status.revision = known.and_then(|known| known.report.status.revision);
         }
-        self.tell();
+        self.publish();
     }
 
     /// Applies a report of the proxy itself.
-    pub(super) fn take(&mut self, node: &Node) {
+    pub(super) fn apply_report(&mut self, node: &Node) {
         match read(node) {
             Ok(report) => {
                 self.is_own = true;
                 self.report = Some(report);
-                self.tell();
+                self.publish();
             }
-            Err(why) => self.failed(&why),
+            Err(why) => self.log_failure(&why),
         }
     }
 
     /// Applies ACKs and NACKs: the revision up to which everything is accepted, and the rejected objects.
-    pub(super) fn answered(&mut self, accepted: Option<Revision>, rejected: Vec<RejectedObject>) {
+    pub(super) fn apply_acks(&mut self, accepted: Option<Revision>, rejected: Vec<RejectedObject>) {
         // Until the first state of a newly subscribed type is accepted, the previous revision counts.
         let before = self.report.as_ref();
         let before = before.and_then(|report| report.status.revision.clone());
@@ -112,11 +112,11 @@ impl ReportedProxy {
         if let Some(report) = self.report.as_mut().filter(|_| !self.is_own) {
             report.status.revision = accepted;
         }
-        self.tell();
+        self.publish();
     }
 
     /// Writes the report to the table of proxies.
-    pub(super) fn tell(&mut self) {
+    pub(super) fn publish(&mut self) {
         let Some(mut report) = self.report.clone() else {
             return;
         };
@@ -134,7 +134,7 @@ impl ReportedProxy {
         status
             .rejected
             .truncate(config_loader::proxy_state::REJECTED_MAX);
-        let told = match put_of(&report).check(&self.user) {
+        let told = match as_kubernetes_write(&report).check(&self.user) {
             Ok(()) => {
                 self.metrics.report();
                 let sender = Sender {
@@ -148,11 +148,11 @@ impl ReportedProxy {
         };
         match told {
             Ok(()) => self.has_failed = false,
-            Err(why) => self.failed(&why),
+            Err(why) => self.log_failure(&why),
         }
     }
 
-    fn failed(&mut self, why: &str) {
+    fn log_failure(&mut self, why: &str) {
         if !std::mem::replace(&mut self.has_failed, true) {
             let user = &*self.user.name;
             tracing::warn!(user, why, "the report of a proxy over xDS is not taken");
@@ -212,7 +212,7 @@ fn identity(node: &Node) -> Option<Report> {
 }
 
 /// Returns the equivalent write of a report over the Kubernetes API, which needs the same permission.
-fn put_of(report: &Report) -> Call {
+fn as_kubernetes_write(report: &Report) -> Call {
     let resource = resources::find(REPORT_GROUP, REPORT_VERSION, REPORT_PLURAL);
     let (resource, version) = resource.expect("the table of resources has reports");
     Call {

@@ -107,7 +107,7 @@ impl<F: Form> Session<F> {
         loop {
             self.take_changes()?;
             self.respond().await?;
-            self.proxy.answered(self.accepted(), self.rejected());
+            self.proxy.apply_acks(self.accepted(), self.rejected());
             tokio::select! {
                 request = requests.message() => match request {
                     Ok(Some(request)) => self.take_in(F::asked(request)).await?,
@@ -115,7 +115,7 @@ impl<F: Form> Session<F> {
                 },
                 changed = changes.changed() => if changed.is_err() { return Err(End::Closed) },
                 () = self.guard.revoked() => return Err(revoked()),
-                _ = heartbeat.tick() => self.proxy.tell(),
+                _ = heartbeat.tick() => self.proxy.publish(),
                 () = self.responses.closed() => return Err(End::Closed),
             }
         }
@@ -123,7 +123,7 @@ impl<F: Form> Session<F> {
 
     async fn take_in(&mut self, asked: Asked) -> Result<(), End> {
         if asked.type_url == REPORT_TYPE {
-            self.proxy.take(&asked.node.unwrap_or_default());
+            self.proxy.apply_report(&asked.node.unwrap_or_default());
             return Ok(());
         }
         if let Some(node) = &asked.node {
@@ -189,7 +189,7 @@ impl<F: Form> Session<F> {
             _ => None,
         };
         self.node.clone_from(&node.id);
-        self.proxy.introduce(node);
+        self.proxy.apply_node(node);
     }
 
     /// Reads the state of a type for its next response. State of the world reads it with the response instead.

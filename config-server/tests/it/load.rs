@@ -133,7 +133,7 @@ struct Own {
 
 impl Own {
     /// Determines the outcome of a write whose response was lost.
-    async fn settle(&mut self, world: &World, client: &mut Client) -> Option<()> {
+    async fn determine_outcome(&mut self, world: &World, client: &mut Client) -> Option<()> {
         let Some(open) = self.open else {
             return Some(());
         };
@@ -158,7 +158,7 @@ impl Own {
 
     /// Sends one write. Returns `None` if the connection broke.
     async fn write(&mut self, world: &World, client: &mut Client, number: u64) -> Option<()> {
-        self.settle(world, client).await?;
+        self.determine_outcome(world, client).await?;
         let newest = world.newest.load(Ordering::SeqCst);
         let path = format!("{GTPS}/{}", self.name);
         let is_deletion = self.state.is_some() && rand::rng().random_bool(0.2);
@@ -186,7 +186,7 @@ impl Own {
         if answer.code == 409 {
             // The server wrote the status meanwhile, so this write was rejected.
             self.open = Some(self.state.map(|(_, number)| number));
-            return self.settle(world, client).await;
+            return self.determine_outcome(world, client).await;
         }
         assert!(answer.code < 300, "{self:?}: {:?}", answer.body);
         self.open = None;
@@ -338,7 +338,7 @@ impl Load {
         }
         let mut client = world.connect().await;
         for one in &mut own {
-            one.settle(&world, &mut client).await.unwrap();
+            one.determine_outcome(&world, &mut client).await.unwrap();
         }
         let end = client.post(GTPS, &object("end", 1, None)).await;
         assert_eq!(end.code, 201, "{:?}", end.body);

@@ -73,7 +73,7 @@ fn objects() -> Vec<(&'static str, Value)> {
             json!({
                 "apiVersion": "security.istio.io/v1beta1", "kind": "RequestAuthentication",
                 "metadata": {"name": "web", "namespace": "shop"},
-                "spec": {"jwtRules": [{"issuer": "a.example.com", "timeout": "2s"}]},
+                "spec": {"jwtRules": [{"issuer": "https://a.example.com", "timeout": "2s"}]},
             }),
         ),
         (

@@ -52,7 +52,7 @@ fn cluster_view(cluster: &Cluster, live: &PickTables, snapshot: &Snapshot) -> Cl
     let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
         priority: cluster.priority(EndpointIdx(number as u32)),
         share,
-        unavailable_reason: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+        unavailable_reason: endpoint.exclusion_reason(cluster.balance.outlier.as_ref(), now),
         warmup: cluster
             .warming(EndpointIdx(number as u32), now)
             .map(|warming| warming.to_string()),

@@ -47,6 +47,12 @@ fn question(query: Query<'_>) -> Result<Question, String> {
     if let Some(client) = query.value("client") {
         question.by_client(&client)?;
     }
+    if let Some(identity) = query.value("identity") {
+        question.with_identity(&identity)?;
+    }
+    if let Some(claims) = query.value("jwt") {
+        question.with_claims(&claims)?;
+    }
     if let Some(listener) = query.value("listener") {
         question.at_listener(&listener)?;
     }

@@ -110,17 +110,17 @@ impl InheritedSockets {
         }
         let serve_pages = move || sockets.serve(sources, &handed_over);
         if self.predecessor.is_some() {
-            let settled = self.settle(status_table, readiness, ending, serve_pages);
-            tokio::spawn(settled);
+            let completed = self.complete_when_ready(status_table, readiness, ending, serve_pages);
+            tokio::spawn(completed);
         } else {
             serve_pages();
-            tokio::spawn(self.settle(status_table, readiness, ending, || ()));
+            tokio::spawn(self.complete_when_ready(status_table, readiness, ending, || ()));
         }
         ends
     }
 
     /// Waits until this process is ready, then completes the handover.
-    async fn settle(
+    async fn complete_when_ready(
         self,
         status_table: ListenerStatusTable,
         readiness: impl Fn() -> Readiness,
@@ -142,7 +142,7 @@ impl InheritedSockets {
                 }
             }
         }
-        status_table.settle();
+        status_table.finish_inheritance();
         serve_pages();
         if self.is_service {
             service_manager::ready();

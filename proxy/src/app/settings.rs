@@ -11,6 +11,7 @@ use config_loader::{ApiServer, ControlSettings, ReadOptions};
 use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
+use crate::control::key_sets::KeySetSettings;
 use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
 use crate::identity::{Identity, MemberSettings, Mode};
@@ -47,6 +48,8 @@ pub struct Settings {
     pub ready_with_rejected: bool,
     /// DNS servers to use instead of the system's.
     pub dns_servers: Vec<SocketAddr>,
+    /// Fetching of key sets of issuers.
+    pub key_sets: KeySetSettings,
     /// Format of the access log; `None` for no access log.
     pub access_log: Option<AccessLogFormat>,
     /// Target of the access log.

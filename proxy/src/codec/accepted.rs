@@ -81,7 +81,7 @@ impl<A: Handler> AcceptedConnection<A> {
     }
 
     /// Removes a PROXY header from the front of the received bytes, and takes over the addresses that it carries.
-    pub fn forwarded(&mut self, bytes: usize, addresses: Option<(SocketAddr, SocketAddr)>) {
+    pub fn take_proxy_header(&mut self, bytes: usize, addresses: Option<(SocketAddr, SocketAddr)>) {
         self.socket.consume(bytes);
         if let Some((remote, local)) = addresses {
             self.downstream.remote = remote;
@@ -106,8 +106,8 @@ impl<A: Handler> AcceptedConnection<A> {
 
     /// Assigns a captured connection to the listener for the address that its client dialed, and returns that
     /// listener's service; `None` without such a listener.
-    pub fn captured(&mut self, intake: Intake, dialed: SocketAddr) -> Option<Service> {
-        let key = ListenerKey::captured(intake, dialed);
+    pub fn assign_captured(&mut self, intake: Intake, dialed: SocketAddr) -> Option<Service> {
+        let key = ListenerKey::for_captured(intake, dialed);
         let listener = self.server.handler.listener(&key, dialed)?;
         self.downstream.listener = Arc::clone(&listener.key);
         self.downstream.local = dialed;

@@ -20,7 +20,7 @@ use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::runtime::clock::{TICK, Tick};
 use crate::telemetry::{ConnectionProtocol, Counter};
 use wire::http2::Reason;
-use wire::http2::pulse::{KeepAlive, KeepAliveAction, KeepAliveState};
+use wire::http2::keep_alive::{KeepAlive, KeepAliveAction, KeepAliveState};
 
 use self::driver::{Driver, End};
 pub use super::settings::http2::Settings;
@@ -38,7 +38,7 @@ impl<A: Handler> AcceptedConnection<A> {
             connection: &connection,
             member: &member,
             farewell: GracefulShutdown::new(now),
-            pulse: server.settings.http2.keep_alive.map(move |interval| {
+            keep_alive: server.settings.http2.keep_alive.map(move |interval| {
                 let settings = KeepAlive {
                     interval,
                     timeout: PONG_TIMEOUT,
@@ -73,7 +73,7 @@ struct Service<'a, A: Handler> {
     connection: &'a Rc<Connection>,
     member: &'a ConnectionHandle,
     farewell: GracefulShutdown,
-    pulse: Option<KeepAliveState>,
+    keep_alive: Option<KeepAliveState>,
     /// Start of the request head that is being received, and the number of requests before it.
     head_since: Option<(Tick, u32)>,
     /// Whether memory was released since the connection was last in use.
@@ -162,7 +162,8 @@ impl<A: Handler> Service<'_, A> {
                 self.rested = true;
                 continue;
             }
-            match beat(&mut self.pulse, seen.moved, driver.engine().pongs(), now) {
+            let pongs = driver.engine().pongs();
+            match keep_alive_action(&mut self.keep_alive, seen.moved, pongs, now) {
                 KeepAliveAction::Dead => return Poll::Ready(CloseReason::Close),
                 KeepAliveAction::Ping => {
                     driver.engine().ping();
@@ -203,9 +204,14 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the keep-alive action at a time of the worker's clock; without keep-alive, to wait.
-fn beat(pulse: &mut Option<KeepAliveState>, moved: u32, pongs: u32, now: Tick) -> KeepAliveAction {
-    match pulse {
-        Some(pulse) => pulse.decide(moved, pongs, since_start(now)),
+fn keep_alive_action(
+    state: &mut Option<KeepAliveState>,
+    moved: u32,
+    pongs: u32,
+    now: Tick,
+) -> KeepAliveAction {
+    match state {
+        Some(state) => state.decide(moved, pongs, since_start(now)),
         None => KeepAliveAction::Wait(Duration::MAX),
     }
 }
@@ -411,11 +417,12 @@ mod tests {
             interval: Duration::from_secs(10),
             timeout: PONG_TIMEOUT,
         };
-        let mut pulse = Some(KeepAliveState::new(settings, since_start(Tick(0))));
-        let mut at = |moved, pongs, now| match beat(&mut pulse, moved, pongs, Tick(now)) {
-            KeepAliveAction::Wait(due) => KeepAliveAction::Wait(due.min(TICK * 10_000)),
-            other => other,
-        };
+        let mut keep_alive = Some(KeepAliveState::new(settings, since_start(Tick(0))));
+        let mut at =
+            |moved, pongs, now| match keep_alive_action(&mut keep_alive, moved, pongs, Tick(now)) {
+                KeepAliveAction::Wait(due) => KeepAliveAction::Wait(due.min(TICK * 10_000)),
+                other => other,
+            };
         assert_eq!(at(1, 0, 5), KeepAliveAction::Wait(TICK * 105));
         assert_eq!(at(1, 0, 105), KeepAliveAction::Ping);
         // the PING itself moves bytes, and is no answer
@@ -424,7 +431,7 @@ mod tests {
         assert_eq!(at(3, 1, 210), KeepAliveAction::Ping);
         assert_eq!(at(3, 1, 410), KeepAliveAction::Dead);
         assert_eq!(
-            beat(&mut None, 1, 0, Tick(9_999)),
+            keep_alive_action(&mut None, 1, 0, Tick(9_999)),
             KeepAliveAction::Wait(Duration::MAX)
         );
     }

@@ -95,7 +95,7 @@ enum ConnectionState {
 }
 
 impl ConnectionActivity {
-    fn standing(&self) -> ConnectionState {
+    fn state(&self) -> ConnectionState {
         if self.place == StreamPosition::Body && self.in_flight == 0 && !self.unflushed {
             return ConnectionState::Answered;
         }
@@ -119,7 +119,7 @@ pub struct Watchdog {
     since: Tick,
     /// Time at which bytes last moved, as of the last decision.
     moved_at: Tick,
-    standing: ConnectionState,
+    state: ConnectionState,
     heads: u32,
     moved: u32,
 }
@@ -130,7 +130,7 @@ impl Watchdog {
         Self {
             since: now,
             moved_at: now,
-            standing: ConnectionState::Idle,
+            state: ConnectionState::Idle,
             heads: 0,
             moved: 0,
         }
@@ -138,13 +138,13 @@ impl Watchdog {
 
     /// Returns the action for a connection on which no progress is possible now.
     pub fn decide(&mut self, seen: &ConnectionActivity, timeouts: &Timeouts, now: Tick) -> Action {
-        let standing = seen.standing();
-        if standing != self.standing || seen.heads != self.heads {
+        let state = seen.state();
+        if state != self.state || seen.heads != self.heads {
             (self.since, self.moved_at) = (now, now);
         } else if seen.moved != self.moved {
             self.moved_at = now;
         }
-        self.standing = standing;
+        self.state = state;
         self.heads = seen.heads;
         self.moved = seen.moved;
         let end = seen
@@ -153,7 +153,7 @@ impl Watchdog {
         if now >= end {
             return Action::Close;
         }
-        let (due, then) = match (standing, seen.draining) {
+        let (due, then) = match (state, seen.draining) {
             (ConnectionState::Answered, None) => {
                 let due = self.moved_at.after(LINGER_PAUSE);
                 (due.min(self.since.after(LINGER)), Action::Close)

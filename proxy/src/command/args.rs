@@ -21,10 +21,9 @@ pub use workload::WorkloadArgs;
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay};
 use config_loader::catalog::DefaultDomain;
 
-/// Sources of the configuration.
+/// Files that resources come from.
 #[derive(Clone, Debug, Args)]
-#[command(group(ArgGroup::new("source").args(["paths", "control"]).required(true).multiple(true)))]
-pub struct ConfigArgs {
+pub struct FilesArgs {
     /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
     #[arg(
         short = 'f',
@@ -35,6 +34,15 @@ pub struct ConfigArgs {
         value_delimiter = ','
     )]
     pub paths: Vec<PathBuf>,
+}
+
+/// Sources of the configuration.
+#[derive(Clone, Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["paths", "control"]).required(true).multiple(true)))]
+pub struct ConfigArgs {
+    /// Files that resources come from.
+    #[command(flatten)]
+    pub files: FilesArgs,
     /// Servers that resources come from.
     #[command(flatten)]
     pub control: ControlArgs,
@@ -166,6 +174,15 @@ pub struct IdentityArgs {
     /// Limits of outlier detection.
     #[command(flatten)]
     pub ejection: EjectionArgs,
+    /// Comparison of `hosts` in policies of action DENY and CUSTOM
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = AuthzHostsArg::Bare,
+        env = "STRAIT_AUTHZ_HOSTS",
+        help_heading = "Compatibility"
+    )]
+    pub authz_hosts: AuthzHostsArg,
     /// Services that several clusters serve.
     #[command(flatten)]
     pub members: MembersArgs,
@@ -263,6 +280,15 @@ pub enum FirstEjectionArg {
     Cap,
 }
 
+/// `--authz-hosts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AuthzHostsArg {
+    /// A value without a port also matches a host with a port or a final dot
+    Bare,
+    /// As the client sent the host, as Istio does: `example.com:80` passes a policy that denies `example.com`
+    Exact,
+}
+
 impl EjectionArgs {
     /// Returns whether `maxEjectionPercent` applies to the first ejection as well.
     pub fn first_is_capped(&self) -> bool {
@@ -334,6 +360,7 @@ impl IdentityArgs {
                 compat_retry_503: self.compat_retry_503,
                 failover_needs_outlier_detection: self.failover_needs_outlier_detection,
                 first_ejection_is_capped: self.ejection.first_is_capped(),
+                exact_policy_hosts: self.authz_hosts == AuthzHostsArg::Exact,
                 zero_weight_is_full_weight: self.members.zero_weight == ZeroWeightArg::Fsm,
                 local_when_not_provider: self.members.local_when_not_provider,
                 default_domain: match self.members.default_domain {

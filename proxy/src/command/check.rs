@@ -219,7 +219,7 @@ fn check_export_listeners(loaded: &mut Loaded, text: Option<&NamedText>, identit
         "name the port or the port name of an HTTP or HTTPS server, or leave --export-listener out",
     );
     let mut found = [found];
-    config_loader::fill_source_lines_and(&mut found, text);
+    config_loader::fill_source_lines_with(&mut found, text);
     loaded.diagnostics.extend(found);
 }
 
@@ -229,7 +229,7 @@ fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &
     let wanting = (&*loaded.set, &*identity.members);
     let scope = Scope::Any(identity);
     let mut look = certificates::look(&store, wanting, scope, certificates::now());
-    config_loader::fill_source_lines_and(&mut look.findings, text);
+    config_loader::fill_source_lines_with(&mut look.findings, text);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {
         let place = |found: &Diagnostic| (Arc::clone(&found.location.file), found.location.line);

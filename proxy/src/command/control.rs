@@ -80,13 +80,13 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
     let settings = Settings {
         tls: tls.map(|(certificate, key)| pki::Files { certificate, key }),
         names: args.tls_name.clone(),
-        etcd: args.etcd.settings(),
+        etcd: args.data.etcd.settings(),
         context: args.context.clone(),
         connections_max: connections_max(),
-        ..Settings::new(args.data.clone(), args.listen)
+        ..Settings::new(args.data.data.clone(), args.listen)
     };
     let server = start(&settings).await?;
-    tracing::info!(address = %server.address, data = %args.data.display(), "the config server listens");
+    tracing::info!(address = %server.address, data = %args.data.data.display(), "the config server listens");
     tokio::select! {
         () = server.serve() => Ok(()),
         stopped = stopped() => stopped,

@@ -37,7 +37,7 @@ pub fn run(args: &ExplainArgs) -> u8 {
     let answer = match &args.admin {
         None => {
             let loaded = config_loader::load_files(
-                &args.paths,
+                &args.files.paths,
                 config_loader::LoadOptions {
                     read: args.reading.options(&args.identity.ejection),
                     ..config_loader::LoadOptions::default()
@@ -93,6 +93,16 @@ fn question(args: &ExplainArgs) -> Result<Question, String> {
         question
             .by_client(client)
             .map_err(|error| format!("--client {error}"))?;
+    }
+    if let Some(identity) = &args.client_identity {
+        question
+            .with_identity(identity)
+            .map_err(|error| format!("--identity {error}"))?;
+    }
+    if let Some(claims) = &args.jwt {
+        question
+            .with_claims(claims)
+            .map_err(|error| format!("--jwt {error}"))?;
     }
     if let Some(listener) = &args.listener {
         question

@@ -102,7 +102,7 @@ impl ProxyArgs {
         let admin = self.admin;
         let answer = get(&admin.to_string(), "/healthz/ready");
         match answer.map_err(|error| format!("no proxy answers at {admin}: {error}"))? {
-            (200, _) => self.captured(),
+            (200, _) => self.check_capture(),
             (503, body) => Err(format!("not ready: {}", body.trim_end())),
             (status, _) => Err(format!(
                 "{admin} answers {status} for /healthz/ready: is it the admin server of a proxy?"
@@ -111,7 +111,7 @@ impl ProxyArgs {
     }
 
     /// Checks that connections of the workload are captured, if `--capture` is set.
-    fn captured(&self) -> Result<(), String> {
+    fn check_capture(&self) -> Result<(), String> {
         let Some(capture) = self.capture else {
             return Ok(());
         };

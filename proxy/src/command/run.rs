@@ -19,6 +19,7 @@ use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
+use crate::control::key_sets::KeySetSettings;
 use crate::exchange::downstream::origin::{
     INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
 };
@@ -115,6 +116,21 @@ pub struct ServeArgs {
         value_parser = socket_address
     )]
     pub dns_servers: Vec<SocketAddr>,
+    /// File with the CA certificates of servers of key sets (`jwksUri`), in PEM; default: those of the operating system
+    #[arg(long, value_name = "FILE", env = "STRAIT_JWKS_CA")]
+    pub jwks_ca: Option<PathBuf>,
+    /// Addresses that key sets are never fetched from
+    #[arg(
+        long,
+        value_name = "CIDR",
+        default_value = "169.254.0.0/16",
+        env = "STRAIT_JWKS_BLOCKED",
+        value_delimiter = ','
+    )]
+    pub jwks_blocked: Vec<IpNet>,
+    /// Maximum time that the start waits for the key sets of issuers; until a key set is there, its tokens get 401
+    #[arg(long, value_name = "DURATION", default_value = "5s", env = "STRAIT_JWKS_READY_TIMEOUT", value_parser = duration)]
+    pub jwks_ready_timeout: Duration,
     /// Access log: Istio's text format, JSON, or none
     #[arg(long, value_enum, default_value_t = AccessLogArg::Text, env = "STRAIT_ACCESS_LOG")]
     pub access_log: AccessLogArg,
@@ -271,7 +287,7 @@ impl RunArgs {
     fn settings(&self) -> Result<Settings, String> {
         let mut settings = self
             .serve
-            .settings(self.config.paths.clone(), self.identity.identity())?;
+            .settings(self.config.files.paths.clone(), self.identity.identity())?;
         settings.control = self.config.control.settings(node(&settings.identity))?;
         if !self.config.control.reads_pods() {
             settings.identity.pod = None;
@@ -321,6 +337,11 @@ impl ServeArgs {
             allow_empty: self.allow_empty,
             ready_with_rejected: self.ready_with_rejected == ReadyWithRejectedArg::Yes,
             dns_servers: self.dns_servers.clone(),
+            key_sets: KeySetSettings {
+                authorities: self.jwks_ca.clone(),
+                blocked: self.jwks_blocked.clone(),
+                ready_timeout: self.jwks_ready_timeout,
+            },
             access_log: match self.access_log {
                 AccessLogArg::Text => Some(AccessLogFormat::Text),
                 AccessLogArg::Json => Some(AccessLogFormat::Json),

@@ -124,10 +124,11 @@ fn each_flag_has_an_environment_variable() {
 
 /// Flags whose field has another name: the same paths are positional arguments elsewhere, `for` is a keyword, and
 /// `from` is meaningless without its value.
-const OTHER_FIELDS: [(&str, &str); 3] = [
+const OTHER_FIELDS: [(&str, &str); 4] = [
     ("config", "paths"),
     ("for", "importer"),
     ("from", "sources"),
+    ("identity", "client_identity"),
 ];
 
 /// The field of a repeatable flag is the plural of its name.

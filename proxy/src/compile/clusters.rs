@@ -246,7 +246,9 @@ impl<'a> Clusters<'a> {
     pub(in crate::compile) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
         let state = self.registry.cluster(name);
         if !self.built.has(state.id) {
-            let cluster = self.unchanged(state.id).or_else(|| self.find(name));
+            let cluster = self
+                .unchanged(state.id)
+                .or_else(|| self.build_and_record(name));
             if cluster.is_none() {
                 // looked up at each compile, and no part of what asks for it
                 let (missing, _) = self.tape.part(|| self.missing(name));
@@ -311,7 +313,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// Builds the cluster of a name, and records the resources that this reads.
-    fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
+    fn build_and_record(&mut self, name: &str) -> Option<Arc<Cluster>> {
         let (cluster, reads) = self.tape.part(|| self.make_named(name));
         if let Some(cluster) = &cluster {
             self.reads.insert(cluster.id(), reads);

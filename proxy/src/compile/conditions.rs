@@ -10,8 +10,8 @@ use config_loader::resource::istio::{
 use traffic::pattern::Pattern;
 use traffic::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, TextMatch, UriMatch};
 
-/// Returns the conditions of a match block; `None` if they include claims of a token, which this proxy never has.
-pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {
+/// Returns the conditions of a match block.
+pub(in crate::compile) fn conditions(block: &HttpMatch) -> Conditions {
     // every field is named, so that a new condition is not forgotten
     let HttpMatch {
         name: _,
@@ -32,15 +32,11 @@ pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {
         stat_prefix: _,
         line: _,
     } = block;
-    let is_claim = |header: &RawHeaderMatch| matches!(header.key, RawHeaderKey::Claim(_));
-    if headers.iter().any(is_claim) {
-        return None;
-    }
     let query = query_params.iter().map(|query| QueryMatch {
         name: (*query.name).into(),
         value: text(&query.value),
     });
-    Some(Conditions {
+    Conditions {
         uri: uri
             .as_ref()
             .map_or(UriMatch::Any, |uri| uri_match(uri, *ignore_uri_case)),
@@ -51,16 +47,20 @@ pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {
         without_headers: without_headers.iter().filter_map(header).collect(),
         query: query.collect(),
         of_policy: None,
-    })
+    }
 }
 
-/// Returns the condition on a header. An absent claim has no condition, since there are no claims.
+/// Returns the condition on a header or claim.
 fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
-    let RawHeaderKey::Named(name) = &header.key else {
-        return None;
+    let key = match &header.key {
+        RawHeaderKey::Named(name) => HeaderKey::parse(name)?,
+        RawHeaderKey::Claim(path) => HeaderKey::Claim(
+            format!("@request.auth.claims[{}]", path.join("][")).into(),
+            path.iter().map(|name| (**name).into()).collect(),
+        ),
     };
     Some(HeaderMatch {
-        key: HeaderKey::parse(name)?,
+        key,
         value: text(&header.value),
     })
 }

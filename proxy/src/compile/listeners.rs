@@ -75,7 +75,7 @@ impl<'a> Servers<'a> {
     fn have_any(&self, sources: &[RouteSource], identity: &Identity) -> bool {
         let has_any = |bound: &Bound<'_>| {
             let mut sources = sources.iter();
-            sources.any(|source| bound.has(source, identity))
+            sources.any(|source| bound.serves_source(source, identity))
         };
         self.used.iter().any(has_any)
     }

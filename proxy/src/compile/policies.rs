@@ -28,7 +28,7 @@ use crate::upstream::{ProxyProtocol, TcpKeepalive, Tunnel, TunnelMethod};
 use std::collections::BTreeMap;
 use traffic::cluster::{Balance, RetryLimit};
 use traffic::provenance::Provenance;
-use wire::http2::pulse::KeepAlive;
+use wire::http2::keep_alive::KeepAlive;
 
 type Rule = Arc<Object<DestinationRule>>;
 

@@ -74,7 +74,7 @@ fn compile_for(
     for (sourced, block) in blocks(rules) {
         let conditions = match block {
             None => Some(Conditions::default()),
-            Some(block) if scope.admits(block) => conditions(block),
+            Some(block) if scope.admits(block) => Some(conditions(block)),
             Some(_) => None,
         };
         let Some(conditions) = conditions else {
@@ -153,10 +153,8 @@ fn left_out_for(rules: &[Sourced<'_>], scope: &RuleScope<'_>) -> Vec<(Provenance
                 out.push((at, LeftOut::Behind(Provenance::clone(end))));
             } else if let Some(field) = scope.objection(block) {
                 out.push((at, LeftOut::Elsewhere(field)));
-            } else if let Some(conditions) = conditions(block) {
-                ended = conditions.is_catch_all().then_some(at);
             } else {
-                out.push((at, LeftOut::Claims));
+                ended = conditions(block).is_catch_all().then_some(at);
             }
         }
     }
@@ -168,8 +166,6 @@ fn left_out_for(rules: &[Sourced<'_>], scope: &RuleScope<'_>) -> Vec<(Provenance
 pub(in crate::compile) enum LeftOut {
     /// An earlier rule matches every request.
     Behind(Provenance),
-    /// The block requires claims of a token, which this proxy never has.
-    Claims,
     /// This field limits the block to other listeners or proxies.
     Elsewhere(&'static str),
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use config_loader::catalog::{UnusableDelegate, View, hostname, policies_of};
 use config_loader::diagnostic::suggest;
 use config_loader::resource::Line;
-use config_loader::resource::istio::{AuthorizationPolicy, GatewayRef, RequestAuthentication};
+use config_loader::resource::istio::{AuthorizationPolicy, GatewayRef};
 use config_loader::{Kind, Name, ObjectRef, ResourceSet};
 
 use crate::compile::applies::{selects, visible, workload};
@@ -87,11 +87,8 @@ impl<'a> Survey<'a> {
     pub fn unenforced_policies(&self) -> Vec<Provenance> {
         let own = workload(self.identity);
         let of_requests = policies_of::<AuthorizationPolicy>(self.resources, own);
-        let of_tokens = policies_of::<RequestAuthentication>(self.resources, own);
         let of_requests = of_requests.map(|policy| provenance_of(policy.as_ref(), 0));
-        of_requests
-            .chain(of_tokens.map(|policy| provenance_of(policy.as_ref(), 0)))
-            .collect()
+        of_requests.collect()
     }
 
     /// Returns the PeerAuthentications for this proxy's namespace or the mesh that are rejected and were never valid.
@@ -269,7 +266,6 @@ impl<'a> Survey<'a> {
     fn reason(&self, why: &LeftOut, scope: &RuleScope<'_>) -> String {
         match why {
             LeftOut::Behind(end) => format!("never reached: {end} matches every request before it"),
-            LeftOut::Claims => "matches JWT claims, which are not supported".to_owned(),
             LeftOut::Elsewhere("port") => {
                 format!("match.port is not the listener's, {}", scope.port)
             }

@@ -7,7 +7,7 @@ mod file;
 
 mod findings;
 
-mod system;
+pub(super) mod system;
 
 mod watch;
 

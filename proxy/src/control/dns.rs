@@ -61,12 +61,15 @@ fn lookup_of(servers: &[SocketAddr], file: &Path) -> Result<Lookup, String> {
             let builder = Resolver::builder_with_config(conf.0, Sockets::default());
             lookup_by(builder.with_options(conf.1))
         }
-        servers => lookup_by(asking(servers, conf)),
+        servers => lookup_by(resolver_with_servers(servers, conf)),
     }
 }
 
 /// Makes a resolver from the system's configuration with other servers.
-fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOpts)) -> Builder {
+fn resolver_with_servers(
+    servers: &[SocketAddr],
+    (system, options): (ResolverConfig, ResolverOpts),
+) -> Builder {
     let (domain, search, _) = system.into_parts();
     let servers = servers.iter().map(|server| {
         let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];

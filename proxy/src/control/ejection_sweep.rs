@@ -87,9 +87,9 @@ impl EjectionSweep {
             }
             let now = self.journal.at(clock::now());
             for one in &mut monitored {
-                one.look(now);
+                one.sweep_if_due(now);
             }
-            panics.look(now);
+            panics.record_changes(now);
             let before = told;
             told = self.log_events(told);
             if told != before {
@@ -98,7 +98,7 @@ impl EjectionSweep {
                 }
             }
             if told != before || replaced {
-                shown = self.show(&monitored, shown);
+                shown = self.update_gauges(&monitored, shown);
             }
         }
     }
@@ -163,7 +163,7 @@ impl EjectionSweep {
     }
 
     /// Updates the gauges from the shown to the current values, and returns the current ones.
-    fn show(&self, monitored: &[MonitoredCluster], shown: Shown) -> Shown {
+    fn update_gauges(&self, monitored: &[MonitoredCluster], shown: Shown) -> Shown {
         let all = || monitored.iter().map(|one| one.shown);
         let now = Shown {
             ejected: all().map(|one| one.ejected).sum(),
@@ -207,13 +207,13 @@ impl EjectionSweep {
 }
 
 impl MonitoredCluster {
-    fn look(&mut self, now: Moment) {
+    fn sweep_if_due(&mut self, now: Moment) {
         if now < self.due {
             self.cluster.refresh(now);
             return;
         }
         self.cluster
-            .sweep(&self.cluster.state.ejections.turn(), now);
+            .sweep(&self.cluster.state.ejections.lock(), now);
         let interval = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
         self.due = Moment(now.0.saturating_add(interval.max(1)));
     }

@@ -23,7 +23,7 @@ use crate::telemetry::{Counter, Telemetry, WorkerId};
 use crate::upstream::Counts;
 use traffic::balance::EndpointIdx;
 use traffic::cluster::{Cluster, HealthCheck};
-use traffic::registry::{ClusterId, Journal, why};
+use traffic::registry::{ClusterId, Journal, exclusion};
 
 /// Maximum number of concurrent checks; others wait.
 pub const CHECKS_MAX: usize = 512;
@@ -159,7 +159,9 @@ impl CheckedEndpoint {
         if now.is_none_or(|now| now.check.is_some()) {
             let state = &cluster.endpoint(index).state;
             state.set_checked(None);
-            state.health.admit(why::UNHEALTHY, journal.at(clock::now()));
+            state
+                .health
+                .admit(exclusion::UNHEALTHY, journal.at(clock::now()));
         }
     }
 }
@@ -199,7 +201,7 @@ async fn follow(subject: Rc<CurrentEndpoint>, shared: Rc<Shared>, turns: Rc<Sema
         counters.increment(WorkerId::CONTROL, counter);
         // a reload may have replaced the cluster meanwhile
         let (cluster, index) = subject.now();
-        cluster.checked(
+        cluster.record_check(
             index,
             (passed, said.into()),
             shared.journal.at(clock::now()),

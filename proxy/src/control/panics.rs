@@ -29,22 +29,22 @@ impl Panics {
     }
 
     /// Records which pools have entered or left panic mode since the last call.
-    pub(super) fn look(&mut self, now: Moment) {
-        let panicking = self.panicking();
-        for &(id, priority) in panicking.difference(&self.told) {
-            self.note(id, priority, now, |priority, healthy| {
+    pub(super) fn record_changes(&mut self, now: Moment) {
+        let pools_in_panic = self.pools_in_panic();
+        for &(id, priority) in pools_in_panic.difference(&self.told) {
+            self.record_event(id, priority, now, |priority, healthy| {
                 EventKind::PanicModeEntered { priority, healthy }
             });
         }
-        for &(id, priority) in self.told.difference(&panicking) {
-            self.note(id, priority, now, |priority, healthy| {
+        for &(id, priority) in self.told.difference(&pools_in_panic) {
+            self.record_event(id, priority, now, |priority, healthy| {
                 EventKind::PanicModeLeft { priority, healthy }
             });
         }
-        self.told = panicking;
+        self.told = pools_in_panic;
     }
 
-    fn panicking(&self) -> HashSet<(ClusterId, u8)> {
+    fn pools_in_panic(&self) -> HashSet<(ClusterId, u8)> {
         let pool = |id| self.snapshot.cluster(id);
         let federations = self.services.iter().filter_map(|it| it.federation.as_ref());
         let last = federations.flat_map(|federation| {
@@ -63,7 +63,7 @@ impl Panics {
     }
 
     /// Records an event of a priority, unless its pool is gone.
-    fn note(
+    fn record_event(
         &self,
         id: ClusterId,
         priority: u8,
@@ -77,7 +77,7 @@ impl Panics {
         if let Some(health) = live.health.get(usize::from(priority)) {
             let state = &cluster.state;
             let what = what(priority, (health.healthy, health.total));
-            state.journal.note(now, &state.name, None, what);
+            state.journal.record(now, &state.name, None, what);
         }
     }
 }

@@ -174,6 +174,9 @@ impl Publisher {
         self.slot.store(Arc::clone(&snapshot));
         self.generation.send_replace(snapshot.generation);
         self.registry.journal().changed();
+        let policies = snapshot.authorization.as_ref();
+        let policies = policies.map_or([0; 3], |authorization| authorization.counts);
+        self.telemetry.control.set_policies(policies);
         self.telemetry.control.reloaded(Reload::Succeeded {
             generation: snapshot.generation,
             at: SystemTime::now(),

@@ -27,7 +27,7 @@ impl ReportedState {
     }
 
     /// Sends the state in effect, if it has changed.
-    pub fn tell(&self, generation: u64, stats: &PropagationStats, held: &[HeldObject]) {
+    pub fn update(&self, generation: u64, stats: &PropagationStats, held: &[HeldObject]) {
         if self.sender.receiver_count() == 0 || generation == 0 {
             return;
         }
@@ -80,12 +80,12 @@ mod tests {
             sender,
         };
         let stats = PropagationStats::default();
-        reported.tell(0, &stats, &[]);
+        reported.update(0, &stats, &[]);
         assert!(!told.has_changed().unwrap(), "nothing is in effect");
-        reported.tell(1, &stats, &[]);
+        reported.update(1, &stats, &[]);
         let state = told.borrow_and_update().clone().unwrap();
         assert_eq!((&*state.name, state.generation), ("edge", 1));
-        reported.tell(1, &stats, &[]);
+        reported.update(1, &stats, &[]);
         assert!(!told.has_changed().unwrap());
         let held = HeldObject {
             kind: "Gateway",
@@ -93,7 +93,7 @@ mod tests {
             in_force: true,
             diagnostics: Vec::new(),
         };
-        reported.tell(1, &stats, &[held]);
+        reported.update(1, &stats, &[held]);
         let state = told.borrow_and_update().clone().unwrap();
         assert_eq!(state.rejected[0].1.object, "Gateway/shop/x");
     }

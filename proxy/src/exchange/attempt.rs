@@ -60,7 +60,7 @@ fn judge(
     record: &mut Record,
     first: AttemptResult,
 ) -> Verdict {
-    record.attempt_ended(&first);
+    record.record_attempt_result(&first);
     let facts = RequestFacts {
         context,
         forwarded,

@@ -49,7 +49,7 @@ pub async fn run(
         (_, CorsVerdict::Answer(headers)) => {
             let mut response = Response::new(Bytes::new());
             *response.headers_mut() = headers;
-            record.answered_as(&response, "cors_response");
+            record.record_rule_response(&response, "cors_response");
             record.finish(Ending::Complete);
             response.map(ReplyBody::from)
         }
@@ -70,7 +70,7 @@ async fn apply_faults(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -
             Some(permit) => {
                 record.add_flags(ResponseFlags::DI);
                 permit.wait(time).await;
-                record.forwarding_began();
+                record.record_forwarding_start();
             }
             None => worker.count(Counter::FaultDelaysOverflowed),
         }
@@ -120,7 +120,7 @@ fn aborted(
     {
         let headers = response.headers_mut();
         headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(status)));
-        record.saw_headers(headers);
+        record.record_grpc_status(headers);
     }
     context.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);

@@ -69,7 +69,7 @@ fn fail(
     tracing::debug!(cluster = &*destination.name, %error, cause, "attempt failed");
     let reply = failure_reply(context, prepared, error, &record);
     if let (Some(log), Some(reason)) = (record.log_mut(), error.transport()) {
-        log.transport_failed(reason);
+        log.record_transport_failure(reason);
     }
     let mut refused = Refused {
         destination: Some(destination),
@@ -147,10 +147,10 @@ fn pass(
         forwarded,
         response: kept,
     } = prepared;
-    forwarded.outgoing.settle();
-    let took = record.upstream_took();
+    forwarded.outgoing.release_saved();
+    let took = record.record_upstream_response();
     if let Some(log) = record.log_mut() {
-        log.carried_by(response.body().ends());
+        log.record_connection(response.body().ends());
     }
     let switch = kept.switch.take();
     let switch = switch.filter(|_| upgrade::accepted(&response));
@@ -163,8 +163,8 @@ fn pass(
     if let Some(cookie) = kept.cookie.take() {
         headers.append(SET_COOKIE, *cookie);
     }
-    record.saw_headers(headers);
-    record.responded(
+    record.record_grpc_status(headers);
+    record.record_response_head(
         response.status().as_u16(),
         ResponseFlags::NONE,
         "via_upstream",
@@ -177,7 +177,7 @@ fn pass(
     let (parts, incoming) = response.into_parts();
     let body = match switch {
         Some(downstream) => {
-            record.tunnels();
+            record.record_tunnel();
             if let Some(upstream) = incoming.into_upgraded() {
                 upgrade::tunnel(context.worker, downstream, upstream, record);
             }

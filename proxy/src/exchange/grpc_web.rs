@@ -42,7 +42,7 @@ pub(crate) fn translate(
     let fault = Base64Fault::default();
     let base64 = text.request.then(|| Rc::clone(&fault));
     request.body_mut().translate(base64);
-    record.translated(fault);
+    record.record_translation(fault);
     Some(text)
 }
 

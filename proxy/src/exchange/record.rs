@@ -28,7 +28,7 @@ use crate::exchange::downstream::origin::Origin;
 use crate::exchange::message::grpc_messages::Messages;
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::exchange::worker::Worker;
+use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::runtime::clock;
 use crate::snapshot::Route;
 use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats};
@@ -131,6 +131,11 @@ impl Record {
         })
     }
 
+    /// The worker of the request.
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
     /// The connection that the request came on.
     pub fn connection(&self) -> &Connection {
         &self.connection
@@ -163,7 +168,7 @@ impl Record {
     }
 
     /// Records that a gRPC-Web request was translated to gRPC.
-    pub fn translated(&mut self, fault: Base64Fault) {
+    pub fn record_translation(&mut self, fault: Base64Fault) {
         self.grpc = true;
         self.web = Some(fault);
     }
@@ -174,16 +179,16 @@ impl Record {
     }
 
     /// Records the cluster of the request.
-    pub fn target(&mut self, target: &Target) {
+    pub fn record_target(&mut self, target: &Target) {
         if let Some(log) = &mut self.log {
-            log.target(target.cluster().name());
+            log.record_cluster(target.cluster().name());
         }
         self.target = Some(target.clone());
     }
 
     /// Records the endpoint of the first attempt, and counts the request as active there.
-    pub fn went_to(&mut self, picked: PickedEndpoint, progress: &Rc<Progress>) {
-        self.attempt_begins(picked);
+    pub fn record_first_endpoint(&mut self, picked: PickedEndpoint, progress: &Rc<Progress>) {
+        self.record_attempt(picked);
         if self.grpc {
             progress.count_messages();
         }
@@ -191,15 +196,15 @@ impl Record {
     }
 
     /// Records the endpoint of an attempt, and moves the active request there from the previous endpoint.
-    pub fn attempt_begins(&mut self, picked: PickedEndpoint) {
+    pub fn record_attempt(&mut self, picked: PickedEndpoint) {
         self.attempts += 1;
-        if let Some(before) = self.goes_to(picked) {
+        if let Some(before) = self.replace_endpoint(picked) {
             before.attempted(std::mem::take(&mut self.attempt_code), &self.worker);
         }
     }
 
     /// Changes the endpoint and returns the previous one. Called alone for an attempt that had no connection yet.
-    pub fn goes_to(&mut self, picked: PickedEndpoint) -> Option<PickedEndpoint> {
+    pub fn replace_endpoint(&mut self, picked: PickedEndpoint) -> Option<PickedEndpoint> {
         picked.enter();
         let before = self.picked.replace(picked)?;
         before.endpoint().state.leave();
@@ -207,7 +212,7 @@ impl Record {
     }
 
     /// Records the status of an attempt, if it got a response.
-    pub fn attempt_ended<B, E>(&mut self, attempted: &Result<Response<B>, E>) {
+    pub fn record_attempt_result<B, E>(&mut self, attempted: &Result<Response<B>, E>) {
         let status = attempted.as_ref().map(Response::status);
         self.attempt_code = status.map_or(0, |status| status.as_u16());
     }
@@ -223,7 +228,7 @@ impl Record {
     }
 
     /// Records the response's head, as sent to the client.
-    pub fn responded(
+    pub fn record_response_head(
         &mut self,
         code: u16,
         flags: ResponseFlags,
@@ -240,7 +245,7 @@ impl Record {
     }
 
     /// Records that forwarding begins only now; the time before is not the upstream's.
-    pub fn forwarding_began(&mut self) {
+    pub fn record_forwarding_start(&mut self) {
         self.forwarding_began = clock::now();
     }
 
@@ -285,8 +290,8 @@ impl Record {
             local_reply::headers_only(&mut response);
         }
         let code = response.status().as_u16();
-        self.responded(code, local.flags, local.details.clone());
-        self.saw_headers(response.headers());
+        self.record_response_head(code, local.flags, local.details.clone());
+        self.record_grpc_status(response.headers());
         self.sent_bytes = response.body().len() as u64;
         self.count_local_reply(local.flags);
         response
@@ -298,66 +303,86 @@ impl Record {
     }
 
     /// Records a direct response of a route.
-    pub fn answered(&mut self, response: &Response<Bytes>) {
-        self.answered_as(response, "direct_response");
+    pub fn record_direct_response(&mut self, response: &Response<Bytes>) {
+        self.record_rule_response(response, "direct_response");
     }
 
     /// Records a response that a rule made itself, with these details.
-    pub fn answered_as(&mut self, response: &Response<Bytes>, details: &'static str) {
+    pub fn record_rule_response(&mut self, response: &Response<Bytes>, details: &'static str) {
         self.connection.answered_here.set(true);
         let code = response.status().as_u16();
-        self.responded(code, ResponseFlags::NONE, details);
-        self.saw_headers(response.headers());
+        self.record_response_head(code, ResponseFlags::NONE, details);
+        self.record_grpc_status(response.headers());
         self.count_local_reply(ResponseFlags::NONE);
         self.sent_bytes = response.body().len() as u64;
     }
 
+    /// Records the AUDIT policy that matched the request.
+    pub fn record_audit(&mut self, policy: &Arc<str>) {
+        if let Some(log) = &mut self.log {
+            log.record_audit(policy);
+        }
+    }
+
+    /// Records the route of a request that a policy denies: it counts for the first destination.
+    pub fn record_denial(&mut self, snapshot: &SnapshotRef, route: &Route) {
+        self.record_route(route);
+        let destination = route
+            .split
+            .as_ref()
+            .and_then(|split| split.entries().next());
+        let target = destination.and_then(|(_, one)| Target::find(snapshot, one.cluster));
+        if let Some(target) = target {
+            self.record_target(&target);
+        }
+    }
+
     /// Records the route of the request.
-    pub fn routed(&mut self, route: &Route) {
+    pub fn record_route(&mut self, route: &Route) {
         if let Some(log) = &mut self.log
             && !route.name.is_empty()
         {
-            log.routed(&route.name);
+            log.record_route(&route.name);
         }
         self.route_stats.clone_from(&route.stats);
     }
 
     /// Records the arrival of the upstream's response head. Returns the time since the request's last byte, or `None`
     /// if the response came first.
-    pub fn upstream_took(&mut self) -> Option<Duration> {
+    pub fn record_upstream_response(&mut self) -> Option<Duration> {
         let ended = self.progress.as_ref()?.ended(self.forwarding_began)?;
         self.upstream_time = Some(clock::now().saturating_duration_since(ended));
         self.upstream_time
     }
 
     /// Records that the exchange has become a tunnel.
-    pub fn tunnels(&mut self) {
+    pub fn record_tunnel(&mut self) {
         self.tunnel = true;
         let tunnels = &self.connection.tunnels;
         tunnels.set(tunnels.get() + 1);
     }
 
     /// Records a gRPC status in headers or trailers.
-    pub fn saw_headers(&mut self, headers: &HeaderMap) {
+    pub fn record_grpc_status(&mut self, headers: &HeaderMap) {
         if self.grpc {
             self.grpc_status = grpc_status(headers).or(self.grpc_status);
         }
     }
 
     /// Records a frame of the response's body.
-    pub fn saw_frame(&mut self, frame: &Frame<Bytes>) {
+    pub fn record_frame(&mut self, frame: &Frame<Bytes>) {
         if let Some(data) = frame.data_ref() {
             self.sent_bytes += data.len() as u64;
             if self.grpc {
                 self.messages.saw(data);
             }
         } else if let Some(trailers) = frame.trailers_ref() {
-            self.saw_headers(trailers);
+            self.record_grpc_status(trailers);
         }
     }
 
     /// Records bytes that a tunnel received from and sent to the client.
-    pub fn tunneled(&mut self, received: u64, sent: u64) {
+    pub fn record_tunnel_bytes(&mut self, received: u64, sent: u64) {
         self.received_bytes += received;
         self.sent_bytes += sent;
     }

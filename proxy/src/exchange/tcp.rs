@@ -16,6 +16,7 @@ use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
 use crate::exchange::admit::admit;
+use crate::exchange::authorize::authorize_connection;
 use crate::exchange::downstream::connection::{Handshake, PeerIdentity};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::host;
@@ -120,7 +121,8 @@ async fn find(
 ) -> Result<(Target, Option<Arc<Tunnel>>), LocalReply> {
     // for undecided connections, the client is identified later
     if !record.is_undecided {
-        record.admit(snapshot, record.tls.as_deref())?;
+        let tls = record.tls.clone();
+        record.admit(snapshot, tls.as_deref())?;
     }
     let Some(request) = asked.connect.as_deref() else {
         return target(worker, snapshot, asked, record);
@@ -382,12 +384,15 @@ pub struct Record {
     ends: Option<Rc<ConnectionInfo>>,
     failure: Option<Box<str>>,
     details: Option<Cow<'static, str>>,
-    termination: Option<&'static str>,
+    termination: Option<Cow<'static, str>>,
     flags: ResponseFlags,
     received: u64,
     sent: u64,
     /// Whether the client is not identified yet.
     is_undecided: bool,
+    /// Whether no policy judges the connection: AUTO_PASSTHROUGH carries TLS of the mesh, which the workload's own proxy
+    /// judges.
+    is_unjudged: bool,
     counted: bool,
 }
 
@@ -423,6 +428,10 @@ impl Record {
             received: 0,
             sent: 0,
             is_undecided: asked.is_undecided,
+            is_unjudged: asked
+                .routes
+                .as_ref()
+                .is_some_and(|routes| routes.federated.is_some()),
             counted: false,
         }
     }
@@ -478,10 +487,23 @@ impl Record {
     }
 
     /// Checks the admission of the connection, by the current policies of its listener.
-    fn admit(&self, snapshot: &SnapshotRef, tls: Option<&Handshake>) -> Result<(), LocalReply> {
+    fn admit(&mut self, snapshot: &SnapshotRef, tls: Option<&Handshake>) -> Result<(), LocalReply> {
         let listener = snapshot.listener(&self.listener, self.client.destination);
         let listener = listener.ok_or(LocalReply::NO_CONNECTION_RULE)?;
-        admit(listener, PeerIdentity::new(tls))
+        let peer = PeerIdentity::new(tls);
+        admit(listener, peer)?;
+        if self.is_unjudged {
+            return Ok(());
+        }
+        let client = (peer, self.server_name.as_deref());
+        let judged = authorize_connection(&self.worker, snapshot, listener, self.client, client);
+        judged.map_err(|reason| {
+            self.termination = Some(reason.into());
+            LocalReply {
+                details: "".into(),
+                ..LocalReply::DENIED
+            }
+        })
     }
 
     /// Records bytes received from and sent to the client.
@@ -503,7 +525,9 @@ impl Record {
     /// Ends the record with its flags, and with the reason if the proxy closed the connection.
     pub fn finish(mut self, flags: ResponseFlags, termination: Option<&'static str>) {
         self.flags = flags;
-        self.termination = termination;
+        if let Some(termination) = termination {
+            self.termination = Some(termination.into());
+        }
     }
 
     fn log(&self) {
@@ -525,7 +549,7 @@ impl Record {
             user_agent: user_agent.map(HeaderValue::as_bytes),
             flags: self.flags,
             response_code_details: self.details.as_deref(),
-            connection_termination_details: self.termination,
+            connection_termination_details: self.termination.as_deref(),
             upstream_transport_failure_reason: self.failure.as_deref(),
             bytes_received: self.received,
             bytes_sent: self.sent,

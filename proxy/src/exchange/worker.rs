@@ -15,6 +15,7 @@ use super::select::dialed::DialedEndpoints;
 use super::select::pending::PendingConnects;
 use super::select::proxied::{Names, ResolveName};
 use super::settings::ExchangeSettings;
+use super::token_cache::TokenCache;
 use crate::pool::Pools;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
@@ -67,6 +68,8 @@ pub struct Worker {
     pub replay: Rc<ReplayBudget>,
     /// Memory of mirrored copies.
     pub mirroring: Rc<Mirroring>,
+    /// Verified tokens.
+    pub(super) tokens: RefCell<TokenCache>,
     /// Pending connects.
     pub connects: PendingConnects,
     /// Endpoints at addresses that clients dialed.
@@ -110,6 +113,7 @@ impl Worker {
             delayed: Cell::new(0),
             replay,
             mirroring: Rc::default(),
+            tokens: RefCell::default(),
             connects: PendingConnects::default(),
             dialed: DialedEndpoints::new(parts.registry),
             names: Names::new(parts.resolve, parts.private),

@@ -29,6 +29,9 @@ pub struct Explanation {
     pub action: Option<Action>,
     /// Destinations of the matching rule.
     pub destinations: Vec<DestinationChoice>,
+    /// Decision of AuthorizationPolicies; `None` if none apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorization: Option<AuthorizationChoice>,
     /// Security policies for this proxy that are not enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced_policies: Vec<Source>,
@@ -38,7 +41,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// Sets the outcome of a forwarded request by the failures of its destinations.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn apply_failures(&mut self) {
         if self.outcome != Outcome::FORWARDED {
             return;
         }
@@ -76,6 +79,32 @@ fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
 
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+/// Decision of AuthorizationPolicies, with all rules that were compared.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct AuthorizationChoice {
+    /// Reason of a denial; `None` if the request is allowed.
+    pub denied_by: Option<String>,
+    /// Rules in the order of the actions: CUSTOM, AUDIT, DENY, ALLOW, and those in dry run.
+    pub rules: Vec<PolicyRuleTried>,
+    /// Number of further rules.
+    pub rules_not_listed: usize,
+    /// Decision of the policies in dry run; `None` without any.
+    pub dry_run: Option<String>,
+}
+
+/// Rule of a policy that was compared.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct PolicyRuleTried {
+    /// Action of the policy, or `dry run`.
+    pub stage: String,
+    /// Namespace and name of the policy.
+    pub policy: String,
+    /// First field that does not match, with its values and that of the request; `None` if the rule matches.
+    pub failed: Option<String>,
+    /// Location of the rule.
+    pub source: Source,
 }
 
 /// Location in a file.

@@ -10,13 +10,12 @@ use rand::rngs::SmallRng;
 
 use super::answer::{ClusterUsed, DestinationChoice, Edits, PriorityUsed};
 use super::duration::duration;
-use super::effect;
+use super::effect::{self, ExplainedRequest};
 use super::endpoints::{assign_all_traffic, endpoints};
 use super::members::{self, members};
 use super::pod;
 use super::sent::{ConnectionFacts, TrafficKind};
 use crate::compile::Survey;
-use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Trust;
 use crate::exchange::select::affinity::{self, HashedHead};
 use crate::exchange::select::find_route::{self, Found};
@@ -37,34 +36,30 @@ pub(super) fn destinations(
     found: &Found,
     shared: &SnapshotRef,
     survey: &Survey<'_>,
-    (connection, scheme, request): (&Connection, Scheme, &Request<()>),
+    request: ExplainedRequest<'_>,
 ) -> Vec<DestinationChoice> {
     let (route, snapshot): (_, &Snapshot) = (found.route(), shared);
     let Some(split) = &route.split else {
         return Vec::new();
     };
+    let (kind, total) = (TrafficKind::Request, split.total());
     let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
-        unused_reason: idle(weight, TrafficKind::Request),
+        unused_reason: idle(weight, kind),
         authority: effect::authority(&route.filters, Some(destination.position)),
         edits: effect::edits(&route.filters, Some(destination.position)),
         grpc_web: grpc_web(&destination.name, found, survey),
-        ..choice(
-            TrafficKind::Request,
-            (weight, destination),
-            split.total(),
-            (snapshot, survey),
-        )
+        ..choice(kind, (weight, destination), total, snapshot, survey)
     };
     let mut choices: Vec<DestinationChoice> = split.entries().map(asked).collect();
-    let authority = find_route::authority(request);
+    let authority = find_route::authority(request.head);
     for ((_, destination), choice) in split.entries().zip(&mut choices) {
         let target = Target::find(shared, destination.cluster);
-        let target = target.map(|one| one.of_pod(found.dialed_on(connection), authority));
+        let target = target.map(|one| one.of_pod(found.dialed_on(request.connection), authority));
         if let Some(cluster) = snapshot.cluster(destination.cluster)
             && let Some(used) = &mut choice.cluster
         {
             if let Some(federation) = &cluster.federation
-                && is_sent_by_a_cluster(request)
+                && is_sent_by_a_cluster(request.head)
             {
                 let at_home = members::restrict_to_local_cluster(
                     used,
@@ -76,28 +71,29 @@ pub(super) fn destinations(
                 continue;
             }
             if let Some(chosen) = target.as_ref().and_then(Target::chosen) {
-                pod::follow(choice, chosen, TrafficKind::Request);
+                pod::follow(choice, chosen, kind);
                 continue;
             }
             used.failover = cluster
                 .federation
                 .as_ref()
-                .and_then(|federation| members::failover(federation, snapshot, Some(request)));
+                .and_then(|federation| members::failover(federation, snapshot, Some(request.head)));
             let Some(key) = cluster.hash_key() else {
                 continue;
             };
             let keys: Vec<&HashKey> = affinity::keys(Some(split), snapshot).collect();
-            let template = template(route, destination, (connection, scheme, request));
+            let template = template(route, destination, request);
             let edits = (&route.filters, destination);
-            let head = HashedHead::edited(request, edits, &template);
-            let of = (&**cluster, snapshot);
-            follow_key(
-                used,
-                of,
-                (key, &keys),
-                (request, &head, scheme),
-                choice.probability,
-            );
+            let lookup = HashLookup {
+                cluster,
+                snapshot,
+                cluster_key: key,
+                keys: &keys,
+                client: client(request.head),
+                scheme: request.scheme,
+                head: HashedHead::edited(request.head, edits, &template),
+            };
+            follow_key(used, &lookup, choice.probability);
         }
     }
     choices
@@ -109,13 +105,23 @@ pub(super) fn is_sent_by_a_cluster(request: &Request<()>) -> bool {
     trust.is_some_and(|trust| trust.from_cluster)
 }
 
+/// Returns the address of the client, if the question names it.
+fn client(request: &Request<()>) -> Option<IpAddr> {
+    request.extensions().get().copied()
+}
+
 /// Context of header edits before an endpoint is picked.
 fn template<'a>(
     route: &'a Route,
     destination: &'a Destination,
-    (connection, scheme, request): (&'a Connection, Scheme, &'a Request<()>),
+    request: ExplainedRequest<'a>,
 ) -> TemplateContext<'a> {
-    let path = request.uri().path_and_query();
+    let ExplainedRequest {
+        connection,
+        scheme,
+        head,
+    } = request;
+    let path = head.uri().path_and_query();
     TemplateContext {
         downstream_remote: Some(connection.client.source),
         downstream_direct_remote: Some(connection.client.source),
@@ -123,23 +129,33 @@ fn template<'a>(
         requested_server_name: connection.server_name(),
         route_name: &route.name,
         upstream_cluster: &destination.name,
-        method: request.method().as_str(),
+        method: head.method().as_str(),
         path: path.map_or("/", PathAndQuery::as_str),
-        authority: find_route::authority(request).unwrap_or_default(),
+        authority: find_route::authority(head).unwrap_or_default(),
         scheme: scheme.as_str(),
         ..TemplateContext::default()
     }
 }
 
+/// Inputs of a choice by hash.
+struct HashLookup<'a> {
+    cluster: &'a Cluster,
+    snapshot: &'a Snapshot,
+    /// Hash key of the cluster.
+    cluster_key: &'a HashKey,
+    /// Hash keys of all destinations of the rule.
+    keys: &'a [&'a HashKey],
+    client: Option<IpAddr>,
+    scheme: Scheme,
+    /// Head of the request with the edits of the rule.
+    head: HashedHead<'a>,
+}
+
 /// Describes the hash key in use, and the endpoint that it selects as far as that is known.
-fn follow_key(
-    used: &mut ClusterUsed,
-    (cluster, snapshot): (&Cluster, &Snapshot),
-    (own, keys): (&HashKey, &[&HashKey]),
-    (request, head, scheme): (&Request<()>, &HashedHead<'_>, Scheme),
-    probability: f64,
-) {
-    let client = request.extensions().get::<IpAddr>().copied();
+fn follow_key(used: &mut ClusterUsed, lookup: &HashLookup<'_>, probability: f64) {
+    let (cluster, snapshot) = (lookup.cluster, lookup.snapshot);
+    let (own, keys) = (lookup.cluster_key, lookup.keys);
+    let client = lookup.client;
     let kept = match cluster.affinity_lifetime() {
         Some(lifetime) => {
             let lifetime = duration(lifetime);
@@ -162,7 +178,10 @@ fn follow_key(
         ));
         return assign_all_traffic(&mut used.endpoints, Some(number), probability);
     }
-    let source = head.source(scheme, client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    let source = lookup.head.source(
+        lookup.scheme,
+        client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+    );
     let Some(hash) = combined(keys.iter().copied(), &source) else {
         used.session_affinity = Some(format!("sticky by {own}, which the request does not have"));
         return;
@@ -196,10 +215,10 @@ fn remembered(
     })?;
     let entry = stay.entry()?;
     let number = match &cluster.federation {
-        None => cluster.standing(entry.endpoint())?.0 as usize,
+        None => cluster.affinity_endpoint(entry.endpoint())?.0 as usize,
         Some(federation) => {
             let pool = |id| snapshot.cluster(id);
-            let choice = federation.standing(entry.endpoint(), snapshot.generation, pool)?;
+            let choice = federation.affinity_choice(entry.endpoint(), snapshot.generation, pool)?;
             shown(federation, choice, snapshot, used)?
         }
     };
@@ -261,7 +280,8 @@ pub(super) fn of_connection(
                 TrafficKind::Connection,
                 (weight, destination),
                 split.total(),
-                (snapshot, survey),
+                snapshot,
+                survey,
             )
         };
         let cluster = snapshot.cluster(destination.cluster);
@@ -274,10 +294,16 @@ pub(super) fn of_connection(
             used.failover =
                 federation.and_then(|federation| members::failover(federation, snapshot, None));
             if let Some(key @ HashKey::SourceIp) = cluster.hash_key() {
-                let of = (&**cluster, snapshot);
-                let head = HashedHead::of(&connection);
-                let asked = (&connection, &head, Scheme::Http);
-                follow_key(used, of, (key, &[key]), asked, choice.probability);
+                let lookup = HashLookup {
+                    cluster,
+                    snapshot,
+                    cluster_key: key,
+                    keys: &[key],
+                    client: ends.client,
+                    scheme: Scheme::Http,
+                    head: HashedHead::of(&connection),
+                };
+                follow_key(used, &lookup, choice.probability);
             }
         }
         choice
@@ -299,7 +325,8 @@ fn choice(
     what: TrafficKind,
     (weight, destination): (u64, &Destination),
     total: u64,
-    (snapshot, survey): (&Snapshot, &Survey<'_>),
+    snapshot: &Snapshot,
+    survey: &Survey<'_>,
 ) -> DestinationChoice {
     let probability = weight as f64 / total as f64;
     let cluster = snapshot.cluster(destination.cluster);
@@ -316,7 +343,8 @@ fn choice(
             what,
             destination,
             cluster.map(|cluster| &**cluster),
-            (snapshot, survey),
+            snapshot,
+            survey,
         ),
         cluster: cluster.map(|cluster| ClusterUsed {
             skipped_endpoints: survey.left_out_endpoints(&host, port, &subset),
@@ -358,7 +386,8 @@ fn failure(
     what: TrafficKind,
     destination: &Destination,
     cluster: Option<&Cluster>,
-    (snapshot, survey): (&Snapshot, &Survey<'_>),
+    snapshot: &Snapshot,
+    survey: &Survey<'_>,
 ) -> Option<String> {
     let (host, port, subset) = parts(&destination.name);
     let (word, kind, why) = match cluster {
@@ -366,7 +395,7 @@ fn failure(
             let why = survey.missing_cluster(&host, port, &subset);
             ("unknown", Kind::NoCluster, why)
         }
-        Some(cluster) if cluster.why_none() == Kind::NoOriginalDestination => {
+        Some(cluster) if cluster.no_endpoint_kind() == Kind::NoOriginalDestination => {
             let why = "it is where the client dialled, which a gateway does not know";
             ("nowhere", Kind::NoOriginalDestination, why.to_owned())
         }
@@ -403,7 +432,7 @@ fn no_endpoint_reason(cluster: &Cluster) -> Option<String> {
     let endpoints = cluster.endpoints();
     let may_be = |endpoint: &Endpoint| {
         let state = &endpoint.state;
-        state.health.is_usable() || !state.health.is_ejected() && state.checked().is_none()
+        state.health.is_usable() || !state.health.is_ejected() && state.last_check().is_none()
     };
     if endpoints.is_empty() || endpoints.iter().any(may_be) || cluster.live().panics() {
         return None;

@@ -46,7 +46,7 @@ pub(super) fn explain(
             TlsBytes::Mesh(_) | TlsBytes::Opaque => (&detected.opaque, None),
         },
         Service::Captured(intake) => {
-            answer.outcome = captured(*intake);
+            answer.outcome = captured_outcome(*intake);
             return true;
         }
         Service::Opaque(routes) => (routes, None),
@@ -88,7 +88,7 @@ pub(super) fn explain(
 }
 
 /// Outcome at the socket of captured connections.
-fn captured(intake: Intake) -> Outcome {
+fn captured_outcome(intake: Intake) -> Outcome {
     let intake = intake.name();
     let why = format!(
         "captured {intake} connections come here, to be told apart by the address that the client dialed"

@@ -14,13 +14,28 @@ use traffic::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters, Sche
 /// Maximum bytes of a direct response that are shown.
 const BODY_SHOWN_MAX: usize = 120;
 
-/// Returns the effect of a route on a request with a normalized path, and the outcome.
+/// Request that is explained, with a normalized path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExplainedRequest<'a> {
+    /// Connection of the client.
+    pub connection: &'a Connection,
+    /// Scheme of the client.
+    pub scheme: Scheme,
+    /// Head of the request.
+    pub head: &'a Request<()>,
+}
+
+/// Returns the effect of a route on a request, and the outcome.
 pub(super) fn of(
     route: &Route,
     snapshot: &Snapshot,
-    (connection, scheme): (&Connection, Scheme),
-    request: &Request<()>,
+    request: ExplainedRequest<'_>,
 ) -> (Action, Outcome) {
+    let ExplainedRequest {
+        connection,
+        scheme,
+        head,
+    } = request;
     let filters = &route.filters;
     let mut action = Action {
         edits: edits(filters, None),
@@ -34,7 +49,7 @@ pub(super) fn of(
             }
         }
         filter::Action::Redirect(redirect) => {
-            let response = find_route::redirect(redirect, connection, scheme, request);
+            let response = find_route::redirect(redirect, connection, scheme, head);
             let location = response.headers().get(http::header::LOCATION);
             Outcome::Redirected {
                 status: response.status().as_u16(),
@@ -43,13 +58,13 @@ pub(super) fn of(
         }
         filter::Action::Forward => {
             action.authority = authority(filters, None);
-            action.path = path(filters, request);
+            action.path = path(filters, head);
             action.timeout = filters.timeout.map(duration);
             action.retries = filters.retry.as_deref().map(retries);
             action.mirrors = mirrors(route, snapshot);
             let early = filters.early.as_deref();
             early.map_or(Outcome::FORWARDED, |early| {
-                early::of(early, &mut action, request)
+                early::of(early, &mut action, head)
             })
         }
     };

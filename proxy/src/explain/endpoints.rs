@@ -35,7 +35,7 @@ pub(super) fn endpoints(
         .enumerate()
         .map(move |(number, (endpoint, share))| EndpointUsed {
             priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
-            unavailable_reason: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+            unavailable_reason: endpoint.exclusion_reason(cluster.balance.outlier.as_ref(), now),
             warmup: cluster
                 .warming(EndpointIdx(number as u32), now)
                 .map(|warming| warming.to_string()),

@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use traffic::cluster::federation::{Pool, PoolSet};
 use traffic::cluster::priorities::Health;
 use traffic::cluster::{Cluster, Federation};
-use traffic::registry::{ClusterId, why};
+use traffic::registry::{ClusterId, exclusion};
 
 /// Returns the members of a federation in the order of their use, and all of their endpoints.
 pub(super) fn members(
@@ -100,10 +100,10 @@ pub(super) fn no_endpoint_reason(federation: &Federation, snapshot: &Snapshot) -
     let mut unresolved = clusters.filter(|cluster| !cluster.unresolved.is_empty());
     Some(
         match out {
-            out if out & why::EJECTED != 0 => {
+            out if out & exclusion::EJECTED != 0 => {
                 "every endpoint of every cluster is out (all_ejected)"
             }
-            out if out & why::UNHEALTHY != 0 => {
+            out if out & exclusion::UNHEALTHY != 0 => {
                 "every endpoint of every cluster is out (unhealthy)"
             }
             _ if unresolved.next().is_some() => return None, // told by their names

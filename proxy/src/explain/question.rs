@@ -7,6 +7,8 @@ use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
+use traffic::authz::{Peer, Subject};
+use traffic::claims::Claims;
 use traffic::route::normalize_host;
 
 /// Request to explain.
@@ -25,6 +27,10 @@ pub struct Question {
     pub address: Option<IpAddr>,
     /// Address of the client, if given.
     pub client: Option<IpAddr>,
+    /// SPIFFE URI of the client, as its certificate would prove it.
+    identity: Option<String>,
+    /// Claims of the request's token, as if it were verified.
+    claims: Option<Claims>,
     /// Requested listener.
     pub listener: Option<ListenerWish>,
 }
@@ -88,6 +94,8 @@ impl Question {
             server_name: None,
             address: None,
             client: None,
+            identity: None,
+            claims: None,
             listener: None,
         };
         if !authority.is_empty() {
@@ -169,6 +177,47 @@ impl Question {
         let client = text.parse();
         self.client = Some(client.map_err(|_| format!("{text:?}: expected an IP address"))?);
         Ok(())
+    }
+
+    /// Sets the identity of the client: `DOMAIN/ns/NAMESPACE/sa/ACCOUNT`, or the same as a SPIFFE URI.
+    ///
+    /// # Errors
+    ///
+    /// Fails when `text` has another form.
+    pub fn with_identity(&mut self, text: &str) -> Result<(), String> {
+        let uri = match text.starts_with("spiffe://") {
+            true => text.to_owned(),
+            false => format!("spiffe://{text}"),
+        };
+        if Peer::parse(&uri).is_none() {
+            return Err(format!(
+                "{text:?}: expected TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT"
+            ));
+        }
+        self.identity = Some(uri);
+        Ok(())
+    }
+
+    /// Sets the claims of the request's token: a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// Fails when `text` is something else.
+    pub fn with_claims(&mut self, text: &str) -> Result<(), String> {
+        let claims = Claims::parse(text.as_bytes());
+        let claims =
+            claims.map_err(|error| format!("{text:?}: expected a JSON object: {error}"))?;
+        self.claims = Some(claims.with_words(&[]));
+        Ok(())
+    }
+
+    /// Adds the identity of the client and the claims to what policies compare.
+    pub(super) fn identified<'a>(&'a self, subject: Subject<'a>) -> Subject<'a> {
+        Subject {
+            peer: self.identity.as_deref().and_then(Peer::parse),
+            claims: self.claims.as_ref().filter(|_| subject.request.is_some()),
+            ..subject
+        }
     }
 
     /// Makes the request as it reaches the proxy, with the address of its client as an extension.

@@ -5,8 +5,9 @@
 use std::fmt::Write;
 
 use super::answer::{
-    Action, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed, Explanation,
-    MemberUsed, Note, Outcome, PriorityUsed, RequestSummary, RuleTried, Source,
+    Action, AuthorizationChoice, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed,
+    Explanation, MemberUsed, Note, Outcome, PolicyRuleTried, PriorityUsed, RequestSummary,
+    RuleTried, Source,
 };
 
 /// Width of the left column.
@@ -38,6 +39,7 @@ pub fn render(answer: &Explanation, detail: Detail) -> String {
     page.choices(answer);
     page.rules(answer, detail);
     page.notes("left out", &answer.unreachable, detail);
+    page.authorization(answer.authorization.as_ref(), detail);
     page.unenforced(&answer.unenforced_policies);
     page.notes("hint", &answer.hints, Detail::All);
     if let Some(action) = &answer.action {
@@ -109,6 +111,45 @@ impl Page {
             } => format!("rejected with {status} {flags}: {reason}"),
         };
         self.row("outcome", &text);
+    }
+
+    fn authorization(&mut self, choice: Option<&AuthorizationChoice>, detail: Detail) {
+        let Some(choice) = choice else {
+            return;
+        };
+        let decision = match &choice.denied_by {
+            Some(reason) => format!("denied: {reason}"),
+            None => "allowed".to_owned(),
+        };
+        self.row("authorization", &decision);
+        let shown = match detail {
+            Detail::All => choice.rules.len(),
+            Detail::Brief => choice.rules.len().min(MISMATCHES_SHOWN_MAX),
+        };
+        // matching rules first: they say most
+        let (matching, others): (Vec<_>, Vec<_>) =
+            choice.rules.iter().partition(|rule| rule.failed.is_none());
+        for rule in matching.into_iter().chain(others).take(shown) {
+            let PolicyRuleTried {
+                stage,
+                policy,
+                failed,
+                source,
+            } = rule;
+            let verdict = match failed {
+                None => "matched".to_owned(),
+                Some(failed) => format!("no match: {failed}"),
+            };
+            let (file, line) = (&source.file, source.line);
+            self.under(0, &format!("{stage:8}{policy}  {verdict}  ({file}:{line})"));
+        }
+        let more = choice.rules.len() - shown + choice.rules_not_listed;
+        if more > 0 {
+            self.under(0, &format!("and {more} more (--all shows them)"));
+        }
+        if let Some(dry_run) = &choice.dry_run {
+            self.under(0, &format!("in dry run it {dry_run}"));
+        }
     }
 
     fn unenforced(&mut self, policies: &[Source]) {

@@ -13,10 +13,12 @@ use super::answer::{
     Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome, RequestSummary, RuleTried,
     Source,
 };
+use super::effect::ExplainedRequest;
 use super::question::ListenerWish;
-use super::{Question, cluster, connection, effect, secret};
+use super::{Question, authorization, cluster, connection, effect, secret};
 use crate::compile::Survey;
 use crate::compile::survey::{Part, UnusedObject, nearest_host};
+use crate::exchange::authorize;
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::downstream::origin::Origin;
@@ -28,6 +30,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::snapshot::{
     Chain, Direction, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot, VirtualHost,
 };
+use traffic::authz::{Authorization, Subject};
 use traffic::filter::Scheme;
 use traffic::route::{self, Rule, RuleIdx, normalize_host};
 
@@ -42,7 +45,7 @@ pub fn explain(
     survey: &Survey<'_>,
 ) -> Explanation {
     let mut answer = walk(question, traffic, survey);
-    answer.settle();
+    answer.apply_failures();
     answer
 }
 
@@ -61,49 +64,47 @@ fn walk(
     answer.listener = Some(choice);
     answer.unenforced_policies = unenforced_policies(listener, survey);
     answer.hints.extend(rejected_policies(listener, survey));
-    let client = question.client;
-    let connection = downstream(listener, &name, (question.address, client));
+    let connection = downstream(listener, &name, (question.address, question.client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let ends = (client, connection.dialed());
+    let ends = (question.client, connection.dialed());
+    let authorization = authorize::of_listener(&shared, || Some(listener));
     if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
+        let (peer, name) = (connection.peer(), connection.server_name());
+        let subject = authorize::of_connection(connection.client, peer, name);
+        judged(&mut answer, authorization, question.identified(subject));
         return answer;
     }
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    answer
-        .hints
-        .extend(scheme_hint(question, listener, &connection));
-    let (found, scheme) = find(&mut request, &connection, (&shared, settings));
+    let hint = scheme_hint(question, listener, &connection);
+    answer.hints.extend(hint);
+    let (found, origin) = find(&mut request, &connection, (&shared, settings));
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
-    let virtual_host = hosts.and_then(|hosts| {
-        let named = hosts.find(&answer.request.host);
-        named.or_else(|| hosts.at(connection.client.destination.ip()))
-    });
+    let local = connection.client.destination.ip();
+    let virtual_host = hosts.and_then(|hosts| host_at(hosts, &answer.request.host, local));
     if let Some(host) = virtual_host {
         answer.virtual_host = Some(host_choice(host));
         let left_out = survey.left_out(&part, &host.name);
         answer.unreachable.extend(left_out.into_iter().map(note));
     }
+    let authorization = authorization.filter(|_| authorize::is_judged(&found));
     match found {
         Ok(found) => {
             let host = &answer.request.host;
             answer.virtual_host = Some(chosen(&found, hosts.map(|hosts| &**hosts), host));
-            won(
-                &mut answer,
-                &found,
-                snapshot,
-                (&connection, scheme),
-                &request,
-            );
-            let came = (&connection, scheme, &request);
-            answer.destinations = cluster::destinations(&found, &shared, survey, came);
+            let request = ExplainedRequest {
+                connection: &connection,
+                scheme: origin.scheme,
+                head: &request,
+            };
+            won(&mut answer, &found, &shared, survey, request);
         }
         Err(refusal) => {
             let virtual_host = virtual_host.map(|host| &**host);
-            refused(&mut answer, &refusal, virtual_host, scheme, &request);
+            refused(&mut answer, &refusal, virtual_host, origin.scheme, &request);
             if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
                 let host = &answer.request.host;
                 let hints = host_hints(host, hosts.map(|hosts| &**hosts), &part, survey);
@@ -111,9 +112,33 @@ fn walk(
             }
         }
     }
+    let host = answer.request.host.clone();
+    let subject = authorize::of_request(&request, &connection, &origin, &host);
+    judged(&mut answer, authorization, question.identified(subject));
     let closed = chain(listener, &connection).and_then(connection::without_certificate);
     answer.outcome = closed.unwrap_or(answer.outcome);
     answer
+}
+
+/// Returns the virtual host for a host, else the one at the address that the client dialed.
+fn host_at<'a>(hosts: &'a HttpHosts, host: &str, local: IpAddr) -> Option<&'a Arc<VirtualHost>> {
+    hosts.find(host).or_else(|| hosts.at(local))
+}
+
+/// Records the decision of policies, if any apply; a denial is the outcome.
+fn judged(answer: &mut Explanation, authorization: Option<&Authorization>, subject: Subject<'_>) {
+    let Some(authorization) = authorization else {
+        return;
+    };
+    let choice = authorization::explain(authorization, &subject);
+    if let Some(reason) = &choice.denied_by {
+        answer.outcome = Outcome::Rejected {
+            status: Some(LocalReply::DENIED.status.as_u16()),
+            flags: "-".to_owned(),
+            reason: format!("{}: {reason}", LocalReply::DENIED.body),
+        };
+    }
+    answer.authorization = Some(choice);
 }
 
 /// Returns the security policies that would apply to requests at this listener, and are not enforced.
@@ -185,12 +210,12 @@ fn scheme_hint(question: &Question, listener: &Listener, connection: &Connection
     Some(plain(why))
 }
 
-/// Cleans the head of a request and finds its rule, as for a real request. Also returns the scheme of the client.
+/// Cleans the head of a request and finds its rule, as for a real request. Also returns the origin of the request.
 fn find(
     request: &mut Request<()>,
     connection: &Connection,
     (snapshot, settings): (&SnapshotRef, &ExchangeSettings),
-) -> (Result<Found, LocalReply>, Scheme) {
+) -> (Result<Found, LocalReply>, Origin) {
     let trust = (settings.trusted_hops, settings.is_sidecar);
     let origin = Origin::of(connection, trust, request.headers());
     let scheme = origin.scheme;
@@ -199,7 +224,7 @@ fn find(
     let found = find_route::find_route(snapshot, connection, scheme, request, cleaned);
     cleaned.show(request.headers_mut());
     request.extensions_mut().insert(cleaned.trust);
-    (found, scheme)
+    (found, origin)
 }
 
 fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chain> {
@@ -233,6 +258,7 @@ fn begin(request: &Request<()>) -> Explanation {
         unreachable: Vec::new(),
         action: None,
         destinations: Vec::new(),
+        authorization: None,
         unenforced_policies: Vec::new(),
         hints: Vec::new(),
     }
@@ -415,16 +441,22 @@ fn tried(
 fn won(
     answer: &mut Explanation,
     found: &Found,
-    snapshot: &Snapshot,
-    (connection, scheme): (&Connection, Scheme),
-    request: &Request<()>,
+    snapshot: &SnapshotRef,
+    survey: &Survey<'_>,
+    request: ExplainedRequest<'_>,
 ) {
     let virtual_host = found.virtual_host();
-    answer.rules = tried(virtual_host, Some(found.rule()), scheme, request);
+    answer.rules = tried(
+        virtual_host,
+        Some(found.rule()),
+        request.scheme,
+        request.head,
+    );
     answer.rules_not_tried = virtual_host.table.rules().len() - answer.rules.len();
-    let (action, outcome) = effect::of(found.route(), snapshot, (connection, scheme), request);
+    let (action, outcome) = effect::of(found.route(), snapshot, request);
     answer.action = Some(action);
     answer.outcome = outcome;
+    answer.destinations = cluster::destinations(found, snapshot, survey, request);
 }
 
 fn refused(

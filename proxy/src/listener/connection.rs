@@ -85,7 +85,7 @@ async fn forwarder<A: Handler>(
     loop {
         match proxy_protocol::parse(connection.first_bytes()) {
             Ok(Found::Header(found)) => {
-                connection.forwarded(found.bytes, found.addresses);
+                connection.take_proxy_header(found.bytes, found.addresses);
                 return true;
             }
             Ok(Found::None) if header == ProxyHeader::Accept => return true,

@@ -106,9 +106,8 @@ impl ListenerStatusTable {
         Ok(table)
     }
 
-    /// Notes that the predecessor is about to close its sockets, and closes inherited sockets that no listener has
-    /// taken.
-    pub fn settle(&self) {
+    /// Closes inherited sockets that no listener has taken, and notes that the predecessor is about to close its own.
+    pub fn finish_inheritance(&self) {
         let mut listeners = self.lock();
         for address in listeners.inherited.unused() {
             tracing::warn!(%address, "no listener has the address of an inherited socket: it is closed");

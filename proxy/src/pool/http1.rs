@@ -142,7 +142,7 @@ async fn wait(
         }
         line.push_back(waiting.place.ticket());
     }
-    match waiting.place.turn().await {
+    match waiting.place.wait().await {
         Turn::Connect(permit) => Ok(WaitResult::Leave(permit)),
         Turn::Reuse => {
             let connection = pool.http1.take_aside(waiting.place.ticket());

@@ -445,7 +445,7 @@ async fn wait_for_permit(pool: &EndpointPool) -> Option<ConnectionPermit> {
         Err(permit) => return Some(permit),
     };
     shared.tickets.borrow_mut().push_back(place.ticket());
-    let turn = place.turn().await;
+    let turn = place.wait().await;
     let mut tickets = shared.tickets.borrow_mut();
     tickets.retain(|ticket| *ticket != place.ticket());
     drop(tickets);

@@ -39,19 +39,19 @@ impl Incoming {
         ends: Rc<ConnectionInfo>,
     ) -> Self {
         let pool = Rc::clone(pool);
-        Self::settled(Source::Http1 { body, pool }, ends)
+        Self::new(Source::Http1 { body, pool }, ends)
     }
 
-    fn settled(source: Source, ends: Rc<ConnectionInfo>) -> Self {
+    fn new(source: Source, ends: Rc<ConnectionInfo>) -> Self {
         let mut incoming = Self { source, ends };
-        incoming.settle();
+        incoming.release_if_ended();
         incoming
     }
 
     pub(super) fn http2(body: http2::Incoming, hold: StreamHold) -> Self {
         let ends = Rc::clone(hold.ends());
         let hold = Some(hold);
-        Self::settled(Source::Http2 { body, hold }, ends)
+        Self::new(Source::Http2 { body, hold }, ends)
     }
 
     /// Addresses and TLS state of the connection.
@@ -68,7 +68,7 @@ impl Incoming {
     }
 
     /// Releases the connection once the body has ended.
-    fn settle(&mut self) {
+    fn release_if_ended(&mut self) {
         match &mut self.source {
             Source::Http1 { body, pool } => {
                 if let Some(connection) = body.take_free() {
@@ -104,7 +104,7 @@ impl Body for Incoming {
             }
         };
         if polled.is_ready() {
-            this.settle();
+            this.release_if_ended();
         }
         polled
     }

@@ -90,8 +90,9 @@ impl Exposition {
             .chain(families::connections(stats))
             .chain(std::iter::once(families::routes(stats)))
             .chain(std::iter::once(families::plaintext(&self.telemetry)))
-            .chain(families::members(stats))
-            .chain(families::standing(&(self.members)()))
+            .chain(families::cluster_attempts(stats))
+            .chain(families::authorization(&self.telemetry))
+            .chain(families::cluster_shares(&(self.members)()))
             .chain(process::families());
         for family in families {
             // the encoder rejects families without a series, and Prometheus does not need them

@@ -193,14 +193,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         loop {
             self.decrypt(&mut space)?;
             if !space.filled().is_empty() || self.peer_closed {
-                self.incoming.let_go();
+                self.incoming.release_if_empty();
                 return Ok(space.filled().len());
             }
             let filled = read(&self.socket, self.incoming.space()?);
             if let Ok(count) = filled {
                 self.incoming.fill(count);
             } else {
-                self.incoming.let_go();
+                self.incoming.release_if_empty();
             }
             if filled? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -329,7 +329,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         let read = space.filled().len();
         self.incoming.fill(read);
         if polled.is_pending() {
-            self.incoming.let_go();
+            self.incoming.release_if_empty();
         }
         polled.map_ok(|()| read)
     }
@@ -344,7 +344,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
             }
             self.outgoing.discard(written);
         }
-        self.outgoing.let_go();
+        self.outgoing.release_if_empty();
         Poll::Ready(Ok(()))
     }
 
@@ -406,7 +406,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> AsyncRead for Encrypted<S, C> {
                 return Poll::Ready(Err(error));
             }
             if space.filled().len() > before || this.peer_closed {
-                this.incoming.let_go();
+                this.incoming.release_if_empty();
                 return Poll::Ready(Ok(()));
             }
             if ready!(this.poll_fill(cx))? == 0 {

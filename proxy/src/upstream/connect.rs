@@ -28,7 +28,7 @@ use crate::tls::Inside;
 use traffic::connection::{Protocol, Reach, TcpKeepalive};
 use traffic::error::{BoxError, Error, Kind};
 use traffic::registry::Address;
-use wire::http2::pulse::KeepAlive;
+use wire::http2::keep_alive::KeepAlive;
 
 /// Time without an answer after which the next address is tried as well; after a failure it is tried at once. RFC 8305,
 /// section 5, recommends this value.

@@ -36,7 +36,7 @@ use traffic::error::BoxError;
 use traffic::registry::{Closing, ConnectionPermit};
 use wire::http1::response::RESPONSE_HEAD_BYTES_MAX;
 use wire::http2::client::Client;
-use wire::http2::pulse;
+use wire::http2::keep_alive;
 use wire::http2::settings::Settings;
 use wire::http2::worker_buffers::WorkerBuffers;
 
@@ -61,7 +61,7 @@ impl Sender {
         stream: Stream,
         counted: Counted,
         memory: &Rc<WorkerBuffers>,
-        keep_alive: Option<pulse::KeepAlive>,
+        keep_alive: Option<keep_alive::KeepAlive>,
     ) -> Self {
         let limit = StreamLimit::new();
         let settings = Settings {

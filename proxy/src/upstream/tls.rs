@@ -113,7 +113,7 @@ impl ConnectionTls {
         let (config, name) = terms.map_err(|reason| refused(&reason))?;
         let connecting = Encrypted::connect(stream, config, name);
         let encrypted = Box::pin(connecting).await;
-        let encrypted = encrypted.map_err(|failure| refused(&why(&failure)))?;
+        let encrypted = encrypted.map_err(|failure| refused(&failure_text(&failure)))?;
         let session = encrypted.session();
         if inside == Inside::Http2 && !self.client().agreed_on_http2(session.alpn_protocol()) {
             return Err(refused("the server does not agree on HTTP/2 (ALPN h2)"));
@@ -170,7 +170,7 @@ fn refused(reason: &str) -> Error {
 }
 
 /// Returns the reason of a failed handshake as text.
-fn why(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     match failure.error() {
         Some(error) => in_words(error),
         None if failure.reason == Reason::Closed => {

@@ -24,11 +24,12 @@ const CRATES: [(&str, Rows); 6] = [
 const CRATES_DESCRIBED: usize = 5;
 
 /// Crates that the house rules apply to: those with rows, and the fuzz targets, which have no imports between them.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "proxy",
     "config-loader",
     "config-server",
     "grpc-client",
+    "jwt",
     "traffic",
     "wire",
     "benches",
@@ -60,6 +61,7 @@ const LOADER: Rows = &[
 
 const PROXY: Rows = &[
     ("identity", 0, &["runtime"]),
+    ("jwks", 0, &[]),
     ("runtime", 0, &[]),
     ("telemetry", 0, &["runtime"]),
     ("tls", 0, &["runtime"]),
@@ -82,6 +84,7 @@ const PROXY: Rows = &[
 
 const TRAFFIC: Rows = &[
     ("certificate", 0, &[]),
+    ("claims", 0, &[]),
     ("dates", 0, &[]),
     ("error", 0, &[]),
     ("pattern", 0, &[]),
@@ -94,6 +97,7 @@ const TRAFFIC: Rows = &[
     ("cluster", 3, &[]),
     ("filter", 3, &[]),
     ("route", 3, &[]),
+    ("authz", 4, &[]),
 ];
 
 const WIRE: Rows = &[("fields", 0, &[]), ("http1", 1, &[]), ("http2", 1, &[])];

@@ -35,8 +35,13 @@ fn check_input(arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> (
     (output.status.code().unwrap(), text)
 }
 
+/// Returns a security policy of a kind that is not supported.
 fn policy(kind: &str) -> String {
-    format!("apiVersion: security.istio.io/v1\nkind: {kind}\nmetadata: {{name: all}}\nspec: {{}}\n")
+    let group = match kind {
+        "TrafficTarget" => "access.smi-spec.io/v1alpha3",
+        _ => "policy.flomesh.io/v1alpha1",
+    };
+    format!("apiVersion: {group}\nkind: {kind}\nmetadata: {{name: all}}\nspec: {{}}\n")
 }
 
 #[tokio::test]
@@ -54,7 +59,7 @@ async fn finding_is_logged_once_however_often_the_configuration_changes() {
     };
     let proxy = start
         .file("mesh.yaml", mesh(200))
-        .file("policies.yaml", policy("AuthorizationPolicy"))
+        .file("policies.yaml", policy("TrafficTarget"))
         .start();
     for status in [201, 202, 203] {
         proxy.write("mesh.yaml", mesh(status));
@@ -78,7 +83,7 @@ async fn unenforced_security_policies_give_warnings_and_a_count() {
     let start = Start::new();
     let rules = "- directResponse: {status: 204}";
     let mesh = documents([gateway(&[start.edge()]), routes("all", "['*']", rules)]);
-    let kinds = ["AuthorizationPolicy", "RequestAuthentication"];
+    let kinds = ["TrafficTarget", "AccessControl"];
     let proxy = start
         .file("mesh.yaml", mesh)
         .file("policies.yaml", documents(kinds.map(policy)))
@@ -110,62 +115,6 @@ async fn unenforced_security_policies_give_warnings_and_a_count() {
     });
     let (code, text) = check(&["--config", path, "--deny-warnings"]);
     assert_eq!(code, 0, "{text}");
-}
-
-#[test]
-fn explain_names_policies_that_select_the_proxy_and_are_not_enforced() {
-    let start = Start::new();
-    let rules = "- directResponse: {status: 204}";
-    let scoped = |name: &str, namespace: &str, spec: &str| {
-        let metadata = format!("{{name: {name}, namespace: {namespace}}}");
-        policy("AuthorizationPolicy")
-            .replace("{name: all}", &metadata)
-            .replace("spec: {}", &format!("spec: {spec}"))
-    };
-    let edge = "{selector: {matchLabels: {istio: ingressgateway}}, action: DENY, rules: [{}]}";
-    let other = "{selector: {matchLabels: {app: other}}}";
-    let waypoint = "{targetRefs: [{kind: Gateway, group: gateway.networking.k8s.io, name: w}]}";
-    let mesh = documents([
-        gateway(&[start.edge()]),
-        routes("all", "['*']", rules),
-        policy("RequestAuthentication"),
-        scoped("edge", "default", edge),
-        scoped("mesh", "istio-system", "{}"),
-        scoped("other", "default", other),
-        scoped("far", "elsewhere", "{}"),
-        scoped("waypoint", "default", waypoint),
-    ]);
-    let proxy = start.file("mesh.yaml", mesh).start();
-    let url = format!("http://{}/", proxy.edge);
-    let from = proxy.mesh();
-    let explain = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_strait"))
-            .arg("explain")
-            .args(arguments)
-            .args(["GET", &url])
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let admin = proxy.admin.to_string();
-    let labels = ["--labels", "istio=ingressgateway"];
-    let files = ["--config", from.to_str().unwrap(), labels[0], labels[1]];
-    for source in [&files[..], &["--admin", &admin]] {
-        let text = explain(source);
-        for selected in [
-            "RequestAuthentication/default/all",
-            "AuthorizationPolicy/default/edge",
-            "AuthorizationPolicy/istio-system/mesh",
-        ] {
-            assert!(text.contains(selected), "{selected}: {text}");
-        }
-        assert!(text.contains("not enforced"), "{text}");
-        assert_eq!(text.matches("AuthorizationPolicy/").count(), 2, "{text}");
-        let json = explain(&[source, &["-o", "json"]].concat());
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        let policies = json["unenforced_policies"].as_array().unwrap();
-        assert_eq!(policies.len(), 3, "{json}");
-    }
 }
 
 #[test]

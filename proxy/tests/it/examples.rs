@@ -355,6 +355,7 @@ fn every_example_is_run_by_a_test() {
         "edge-gateway",
         "fault-and-retry",
         "grpc",
+        "jwt-at-the-edge",
         "mirror",
         "quickstart",
         "redirect-and-rewrite",
@@ -428,6 +429,11 @@ async fn grpc_does_what_its_readme_says() {
 #[tokio::test]
 async fn edge_gateway_does_what_its_readme_says() {
     check_readme("edge-gateway").await;
+}
+
+#[tokio::test]
+async fn jwt_at_the_edge_does_what_its_readme_says() {
+    check_readme("jwt-at-the-edge").await;
 }
 
 #[tokio::test]

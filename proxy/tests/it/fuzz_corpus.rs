@@ -52,6 +52,16 @@ fn http2_server_target_passes_on_its_corpus() {
 }
 
 #[test]
+fn jwt_keys_target_passes_on_its_corpus() {
+    run_corpus("jwt_keys", targets::jwt_keys::run);
+}
+
+#[test]
+fn jwt_token_target_passes_on_its_corpus() {
+    run_corpus("jwt_token", targets::jwt_token::run);
+}
+
+#[test]
 fn proxy_protocol_target_passes_on_its_corpus() {
     run_corpus("proxy_protocol", targets::proxy_protocol::run);
 }

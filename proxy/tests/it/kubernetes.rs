@@ -428,7 +428,7 @@ async fn change_in_effect_outlives_sigterm_and_a_start_without_the_server() {
 }
 
 #[tokio::test]
-async fn security_policies_of_an_api_server_are_reported_and_may_be_unreadable() {
+async fn security_policies_of_an_api_server_are_enforced_and_have_to_be_readable() {
     let serving = async || {
         let api = ApiServer::start().await;
         for kind in ["AuthorizationPolicy", "RequestAuthentication"] {
@@ -438,29 +438,34 @@ async fn security_policies_of_an_api_server_are_reported_and_may_be_unreadable()
         api
     };
     let api = serving().await;
-    let policy =
-        |spec: Value| json!({"metadata": {"name": "all", "namespace": "default"}, "spec": spec});
-    let deny = json!({"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/admin"]}}]}]});
-    api.apply("authorizationpolicies", policy(deny));
     let proxy = following(&api, &[]).await;
-    let counted = |count: f64| proxy.metric("strait_config_policies_unenforced", &[]) == count;
-    until("the policy is counted", async || counted(1.0)).await;
-    until_logged(&proxy, "AuthorizationPolicy is not supported yet").await;
-    api.apply("requestauthentications", policy(json!({"jwtRules": []})));
-    until("both are counted", async || counted(2.0)).await;
-    until_logged(&proxy, "RequestAuthentication is not supported yet").await;
+    assert_eq!(says(&proxy).await, "one");
+    let deny = json!({"action": "DENY", "rules": [{}]});
+    let policy = json!({"metadata": {"name": "all", "namespace": "default"}, "spec": deny});
+    api.apply("authorizationpolicies", policy);
+    let denied = "RBAC: access denied";
+    let is_denied = async || {
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        client.get("/").await.text() == denied
+    };
+    until("the policy is enforced", is_denied).await;
     api.delete("authorizationpolicies", "default", "all");
-    until("one is gone", async || counted(1.0)).await;
+    until("it is gone", async || !is_denied().await).await;
 
-    // A proxy that may not read them serves all the same.
+    // A proxy that may not read them opens no listener, unless it is told that it can do without.
     let refusing = serving().await;
     refusing.refuse("authorizationpolicies", Some(403));
-    let proxy = following(&refusing, &[]).await;
+    refusing.apply("virtualservices", answers("one"));
+    let control = ["--control", "kubernetes://"];
+    let waiting = start(&[("home", &refusing)], &control);
     until_logged(
-        &proxy,
+        &waiting,
         "authorizationpolicies.security.istio.io cannot be read",
     )
     .await;
+    assert!(!waiting.is_ready());
+    assert!(Client::try_connect(Front::H1, waiting.edge).await.is_err());
+    let optional = ["--control-optional", "AuthorizationPolicy"];
+    let proxy = following(&refusing, &optional).await;
     until("it is ready", async || proxy.is_ready()).await;
-    assert_eq!(says(&proxy).await, "one");
 }

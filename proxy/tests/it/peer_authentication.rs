@@ -14,13 +14,13 @@ use crate::support::tls::files;
 use crate::support::{DEADLINE, eventually};
 
 const SERVER: &str = "spiffe://cluster.local/ns/shop/sa/cart";
-const CLIENT: &str = "spiffe://cluster.local/ns/edge/sa/gateway";
+pub(crate) const CLIENT: &str = "spiffe://cluster.local/ns/edge/sa/gateway";
 
 /// Workload with its sidecar, and a gateway that routes requests to it.
-struct Pair {
-    sidecar: Proxy,
+pub(crate) struct Pair {
+    pub(crate) sidecar: Proxy,
     gateway: Proxy,
-    workload: Origin,
+    pub(crate) workload: Origin,
     _files: tempfile::TempDir,
 }
 
@@ -73,7 +73,7 @@ fn service(inbound: SocketAddr) -> String {
 
 impl Pair {
     /// Starts a pair with a client of this identity, and this policy of the workload.
-    fn start(client: &str, policy: &str) -> Self {
+    pub(crate) fn start(client: &str, policy: &str) -> Self {
         Self::start_with(client, &[], policy)
     }
 
@@ -120,13 +120,13 @@ impl Pair {
     }
 
     /// Sends a request over TLS between the workloads.
-    fn over_tls(&self) -> Reply {
+    pub(crate) fn over_tls(&self) -> Reply {
         Raw::connect(self.gateway.edge).send(GET).reply()
     }
 
     /// Sends a plain text request that claims another workload's identity; returns the response, empty if the
     /// connection is closed.
-    fn in_plain_text(&self) -> String {
+    pub(crate) fn in_plain_text(&self) -> String {
         let mut stream = TcpStream::connect(self.sidecar.edge).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         let claim = "x-forwarded-client-cert: URI=spiffe://cluster.local/ns/bank/sa/admin";

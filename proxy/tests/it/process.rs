@@ -293,7 +293,7 @@ async fn without_free_file_descriptors_connections_are_closed() {
     let mut hanging = Vec::new();
     // each needs a connection upstream
     for _ in 0..120 {
-        let mut stream = client.another().unwrap();
+        let mut stream = client.http2_handle().unwrap();
         let request = get("/hangs");
         hanging.push(tokio::spawn(async move {
             stream.send_request(request).await.map(drop)

@@ -562,7 +562,10 @@ async fn many_requests_run_concurrently() {
         let proxy = Proxy::with(|edge| everything_to(edge, &origin));
         let address = proxy.edge;
         // An HTTP/2 client asks all of it on one connection.
-        let shared = Client::connect(Front::H2, address).await.another().unwrap();
+        let shared = Client::connect(Front::H2, address)
+            .await
+            .http2_handle()
+            .unwrap();
         let requests = (0..PARALLEL).map(|_| {
             let mut shared = shared.clone();
             tokio::spawn(async move {

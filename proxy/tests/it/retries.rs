@@ -335,7 +335,7 @@ async fn request_body_is_streamed_while_it_is_buffered_for_retries() {
     let request = Request::post("http://a.test/").body(body.boxed_unsync());
     let mut client = Client::connect(Front::H2, proxy.edge)
         .await
-        .another()
+        .http2_handle()
         .unwrap();
     let answer = client.send_request(request.unwrap());
     let answer = tokio::spawn(answer);
@@ -533,7 +533,7 @@ async fn retries_beyond_the_budget_are_not_made() {
     // back-off longer than the test
     let settings = "retries: {attempts: 1, retryOn: \"503\", backoff: 10000s},";
     let proxy = proxy(Back::H2, &[origin.address], settings);
-    let sender = Client::connect(Front::H2, proxy.edge).await.another();
+    let sender = Client::connect(Front::H2, proxy.edge).await.http2_handle();
     let mut sender = sender.unwrap();
     let mut answers = JoinSet::new();
     for number in 0..REQUESTS {
@@ -605,7 +605,7 @@ async fn retries_overflow(policy: &str, allowed: usize) {
     for _ in 0..OVER {
         assert_eq!(client.call(get("/well")).await.status, 200);
     }
-    let mut sender = client.another().unwrap();
+    let mut sender = client.http2_handle().unwrap();
     let mut answers = JoinSet::new();
     for _ in 0..FAILING {
         sender.ready().await.unwrap();
@@ -636,7 +636,7 @@ async fn client_disconnect_ends_retries() {
     let proxy = proxy(Back::H1, &[origin.address], settings);
     let mut sender = Client::connect(Front::H2, proxy.edge)
         .await
-        .another()
+        .http2_handle()
         .unwrap();
     sender.ready().await.unwrap();
     let asked = tokio::spawn(sender.send_request(get("/left")));

@@ -13,7 +13,7 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::{DEADLINE, eventually};
 
 /// Returns a Gateway with one TCP server, and a VirtualService with these routes.
-fn mesh(edge: SocketAddr, routes: &str) -> String {
+pub(crate) fn mesh(edge: SocketAddr, routes: &str) -> String {
     let (ip, port) = (edge.ip(), edge.port());
     documents([
         format!(
@@ -27,12 +27,12 @@ fn mesh(edge: SocketAddr, routes: &str) -> String {
     ])
 }
 
-fn to(host: &str, weight: u32) -> String {
+pub(crate) fn to(host: &str, weight: u32) -> String {
     format!("{{destination: {{host: {host}, port: {{number: 1}}}}, weight: {weight}}}")
 }
 
 /// Returns a service with these endpoints on its port 1.
-fn service(host: &str, endpoints: &[SocketAddr]) -> String {
+pub(crate) fn service(host: &str, endpoints: &[SocketAddr]) -> String {
     let endpoints: Vec<String> = endpoints
         .iter()
         .map(|at| format!("{{address: {}, ports: {{tcp: {}}}}}", at.ip(), at.port()))
@@ -58,14 +58,14 @@ fn connect(proxy: &Proxy) -> TcpStream {
     stream
 }
 
-fn read_all(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) fn read_all(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).unwrap();
     all
 }
 
 /// Returns the access log lines, once there are this many.
-fn lines(proxy: &Proxy, count: usize) -> Vec<Value> {
+pub(crate) fn lines(proxy: &Proxy, count: usize) -> Vec<Value> {
     let mut lines = Vec::new();
     eventually("connections are logged", || {
         lines = proxy.access_log();
@@ -75,7 +75,7 @@ fn lines(proxy: &Proxy, count: usize) -> Vec<Value> {
 }
 
 /// Starts an origin that echoes until the client ends its direction, then sends `bye`.
-fn echo() -> RawOrigin {
+pub(crate) fn echo() -> RawOrigin {
     RawOrigin::start(|_, mut stream| {
         let mut buffer = [0; 4096];
         while let Ok(read @ 1..) = stream.read(&mut buffer) {

@@ -64,7 +64,7 @@ pub async fn chat(mut request: Request<Incoming>) -> Response<Body> {
 async fn connected(proxy: &Proxy) -> SendRequest<Body> {
     let mut client = Client::connect(Front::H2, proxy.edge).await;
     assert!(client.get("/ready").await.status < 500);
-    client.another().unwrap()
+    client.http2_handle().unwrap()
 }
 
 async fn connect(sender: &mut SendRequest<Body>, path: &str) -> Response<Incoming> {

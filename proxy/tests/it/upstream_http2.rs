@@ -106,7 +106,7 @@ async fn burst_of(
     count: usize,
     request: impl Fn() -> Request<Body>,
 ) -> JoinSet<u16> {
-    let sender = Client::connect(Front::H2, proxy.edge).await.another();
+    let sender = Client::connect(Front::H2, proxy.edge).await.http2_handle();
     let mut sender = sender.unwrap();
     let mut requests = JoinSet::new();
     for _ in 0..count {

@@ -385,7 +385,7 @@ async fn connection_error_fails_active_requests_without_a_second_attempt() {
     let proxy = proxy_to(&origin);
     let mut client = Client::connect(Front::H2, proxy.edge).await;
     assert_eq!(client.call(post("/", "x")).await.status, 200);
-    let mut sender = client.another().unwrap();
+    let mut sender = client.http2_handle().unwrap();
     let mut answers = Vec::new();
     for _ in 0..3 {
         sender.ready().await.unwrap();

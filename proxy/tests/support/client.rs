@@ -159,8 +159,8 @@ impl Client {
         self.call(get(path)).await
     }
 
-    /// Returns a second handle of the same HTTP/2 connection.
-    pub fn another(&self) -> Option<http2::SendRequest<Body>> {
+    /// Returns another handle of the same HTTP/2 connection; `None` for HTTP/1.
+    pub fn http2_handle(&self) -> Option<http2::SendRequest<Body>> {
         match &self.sender {
             Sender::H1(_) => None,
             Sender::H2(sender) => Some(sender.clone()),

@@ -15,10 +15,9 @@ use super::{DEADLINE, eventually};
 pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    let process = std::process::id();
-    let [_, _, high, low] = process.to_be_bytes();
-    let [_, _, _, last] = next.to_be_bytes();
-    let ip = Ipv4Addr::new(127, high | 0x80, low, last.max(1));
+    let [.., process] = std::process::id().to_be_bytes();
+    let [_, _, high, low] = next.to_be_bytes();
+    let ip = Ipv4Addr::new(127, process | 0x80, high, low.max(1));
     let socket = TcpListener::bind((ip, 0)).unwrap();
     socket.local_addr().unwrap()
 }

@@ -32,13 +32,13 @@ impl AffinitySettings {
         plan: &Plan,
         endpoints: &[Endpoint],
     ) -> Box<Self> {
-        let members = plan
+        let indexes = plan
             .iter()
             .flatten()
-            .flat_map(|group| group.members.iter().copied());
-        let numbers = members.filter_map(|member| {
-            let number = EndpointNumber::of(endpoints[member as usize].state.id)?;
-            Some((number, EndpointIdx(member)))
+            .flat_map(|group| group.indexes.iter().copied());
+        let numbers = indexes.filter_map(|index| {
+            let number = EndpointNumber::of(endpoints[index as usize].state.id)?;
+            Some((number, EndpointIdx(index)))
         });
         let mut numbers: Vec<_> = numbers.collect();
         numbers.sort_unstable_by_key(|(number, _)| *number);
@@ -59,17 +59,17 @@ pub struct AffinityLookup<'a> {
 }
 
 impl AffinityLookup<'_> {
-    /// Returns the endpoint of the client's entry if `standing` finds it usable; else the endpoint that `pick` picks,
+    /// Returns the endpoint of the client's entry if `usable` finds it usable; else the endpoint that `pick` picks,
     /// and stores that one in the entry if it has a number.
     #[inline]
-    pub fn settle<T>(
+    pub fn known_or_picked<T>(
         &self,
-        standing: impl FnOnce(EndpointNumber) -> Option<T>,
+        usable: impl FnOnce(EndpointNumber) -> Option<T>,
         pick: impl FnOnce() -> Option<(T, Option<EndpointNumber>)>,
     ) -> Option<T> {
         let entry = self.entry();
         if let Some(entry) = entry
-            && let Some(found) = standing(entry.endpoint())
+            && let Some(found) = usable(entry.endpoint())
         {
             self.affinity_table.renew(self.visit, entry);
             return Some(found);

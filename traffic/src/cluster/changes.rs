@@ -74,7 +74,7 @@ impl Cluster {
         let live = Arc::new(PickTables::build(self, &self.method, now));
         let is_available = live.is_available();
         if self.available.swap(is_available, Ordering::Relaxed) != is_available {
-            self.state.flips.note();
+            self.state.flips.increment();
         }
         let before = self.live.swap(Arc::clone(&live));
         ejection::note_load_changes(self, &before, &live, now);

@@ -127,7 +127,7 @@ impl Cluster {
     }
 
     /// The error for a pick without an endpoint.
-    pub fn why_none(&self) -> Kind {
+    pub fn no_endpoint_kind(&self) -> Kind {
         match self.balance.policy {
             Policy::Passthrough => Kind::NoOriginalDestination,
             Policy::Hash(_) | Policy::Simple(_) => Kind::NoHealthyUpstream,
@@ -142,7 +142,7 @@ impl Cluster {
         };
         // all endpoints of a group have the same locality
         let locality = |group: &Group| {
-            let endpoint = self.endpoint(EndpointIdx(*group.members.first()?));
+            let endpoint = self.endpoint(EndpointIdx(*group.indexes.first()?));
             Some((endpoint.locality.to_string(), group.weight))
         };
         groups.iter().filter_map(locality).collect()
@@ -226,8 +226,8 @@ fn by_endpoint(plan: &Plan, endpoints: usize) -> Box<[u8]> {
     }
     let mut priorities = vec![0; endpoints];
     for (priority, groups) in plan.iter().enumerate() {
-        for member in groups.iter().flat_map(|group| &group.members) {
-            priorities[*member as usize] = priority as u8;
+        for index in groups.iter().flat_map(|group| &group.indexes) {
+            priorities[*index as usize] = priority as u8;
         }
     }
     priorities.into()

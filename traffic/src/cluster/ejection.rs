@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::outlier::{OutlierPolicy, Verdict};
 use super::{Cluster, PickTables};
 use crate::balance::EndpointIdx;
-use crate::registry::{EventKind, Moment, why};
+use crate::registry::{EventKind, Moment, exclusion};
 
 /// Ejects an endpoint that has failed often enough, if `maxEjectionPercent` allows it.
 pub(super) fn decide(
@@ -27,7 +27,7 @@ pub(super) fn decide(
     let others = others || cluster.is_pool;
     let all = cluster.endpoints().len() as u32;
     let address = &*cluster.endpoint(endpoint).address.to_string();
-    let note = |what| state.journal.note(now, &state.name, Some(address), what);
+    let note = |what| state.journal.record(now, &state.name, Some(address), what);
     if !policy.allows(out, all, others) {
         health.forget_errors();
         if !state
@@ -78,7 +78,7 @@ pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
         if let Some(out_for) = policy.sweep(&endpoint.state.health, now) {
             let address = &*endpoint.address.to_string();
             let what = EventKind::Unejected { out_for };
-            state.journal.note(now, &state.name, Some(address), what);
+            state.journal.record(now, &state.name, Some(address), what);
             state.ejections.stale.store(true, Ordering::Release);
         }
     }
@@ -90,12 +90,12 @@ pub(super) fn uneject_all(cluster: &Cluster, now: Moment) {
     for endpoint in cluster.endpoints() {
         let health = &endpoint.state.health;
         let out_for = now.since(health.ejected_at());
-        if health.admit(why::EJECTED, now) {
+        if health.admit(exclusion::EJECTED, now) {
             health.forget_errors();
             health.set_multiplier(0);
             let address = &*endpoint.address.to_string();
             let what = EventKind::Unejected { out_for };
-            state.journal.note(now, &state.name, Some(address), what);
+            state.journal.record(now, &state.name, Some(address), what);
         }
     }
 }
@@ -109,7 +109,7 @@ pub(super) fn note_load_changes(
     now: Moment,
 ) {
     let state = &cluster.state;
-    let note = |what| state.journal.note(now, &state.name, None, what);
+    let note = |what| state.journal.record(now, &state.name, None, what);
     let loads = |live: &PickTables| live.shares.iter().map(|share| share.load).collect();
     let pairs = before.shares.iter().zip(&live.shares).zip(&live.health);
     for (priority, ((before, share), health)) in pairs.enumerate() {

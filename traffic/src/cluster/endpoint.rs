@@ -9,7 +9,7 @@ use http::HeaderValue;
 use super::{Locality, OutlierPolicy};
 use crate::connection::Alternates;
 use crate::connection::UpstreamTls;
-use crate::registry::{Address, EndpointState, Moment, why};
+use crate::registry::{Address, EndpointState, Moment, exclusion};
 use crate::telemetry::RequestStats;
 
 /// One address and port of a cluster. Dereferences to the properties that it shares with other endpoints.
@@ -138,7 +138,7 @@ impl Endpoint {
     }
 
     /// The reason why the endpoint is not usable, in words; `None` if it is usable.
-    pub fn why_out(&self, policy: Option<&OutlierPolicy>, now: Moment) -> Option<String> {
+    pub fn exclusion_reason(&self, policy: Option<&OutlierPolicy>, now: Moment) -> Option<String> {
         let health = &self.state.health;
         let mut reasons = Vec::new();
         if health.is_ejected() {
@@ -158,8 +158,8 @@ impl Endpoint {
                 false => format!("ejected for {left:.0?} more{cause}, {times} so far"),
             });
         }
-        if health.reasons() & why::UNHEALTHY != 0 {
-            reasons.push(match self.state.checked() {
+        if health.reasons() & exclusion::UNHEALTHY != 0 {
+            reasons.push(match self.state.last_check() {
                 Some(_) => "fails its health checks".to_owned(),
                 None => "waits for its first health check".to_owned(),
             });
@@ -169,7 +169,7 @@ impl Endpoint {
 
     /// Health check results in words; `None` before the first check and without health checks.
     pub fn check_results(&self, now: Moment) -> Option<String> {
-        let checked = self.state.checked()?;
+        let checked = self.state.last_check()?;
         let ago = now.since(checked.at);
         Some(format!("{checked}, {ago:.1?} ago"))
     }

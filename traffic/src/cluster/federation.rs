@@ -440,8 +440,8 @@ impl Federation {
         (renewed, shifted_from)
     }
 
-    /// Picks a pool for a retry: a random one, by weight, of the first tier among `candidates`.
-    pub fn another(
+    /// Picks a random pool, by weight, of the first tier among `candidates`.
+    pub fn pick_random_pool(
         &self,
         available: PoolSet,
         candidates: PoolSet,

@@ -95,7 +95,7 @@ enum Choice {
 #[derive(Debug)]
 struct Pool {
     /// Numbers in the cluster; `None` if the pool has all of its endpoints.
-    members: Option<Box<[u32]>>,
+    indexes: Option<Box<[u32]>>,
     balancer: Balancer,
     cursor: usize,
 }
@@ -103,9 +103,9 @@ struct Pool {
 impl Pool {
     #[inline]
     fn global(&self, local: EndpointIdx) -> EndpointIdx {
-        match &self.members {
+        match &self.indexes {
             None => local,
-            Some(members) => EndpointIdx(members[local.0 as usize]),
+            Some(indexes) => EndpointIdx(indexes[local.0 as usize]),
         }
     }
 
@@ -143,8 +143,8 @@ impl PickTables {
             .plan
             .iter()
             .map(|groups| {
-                let all = groups.iter().flat_map(|group| &group.members);
-                of_members(&parts.endpoints, all.copied())
+                let all = groups.iter().flat_map(|group| &group.indexes);
+                health_of(&parts.endpoints, all.copied())
             })
             .collect();
         let shares = priorities::shares(&health, panic_percent);
@@ -288,20 +288,20 @@ impl Level {
 #[cold]
 fn any(parts: &Parts, rng: &mut impl Rng) -> Option<EndpointIdx> {
     parts.plan.iter().find_map(|groups| {
-        let members = || groups.iter().flat_map(|group| &group.members);
-        let count = members().count();
+        let indexes = || groups.iter().flat_map(|group| &group.indexes);
+        let count = indexes().count();
         let from = rng.random_range(0..count.max(1));
-        let turned = members().skip(from).chain(members().take(from));
-        let mut turned = turned.map(|member| EndpointIdx(*member));
-        turned.find(|member| parts.endpoints[member.0 as usize].state.health.is_usable())
+        let turned = indexes().skip(from).chain(indexes().take(from));
+        let mut turned = turned.map(|index| EndpointIdx(*index));
+        turned.find(|index| parts.endpoints[index.0 as usize].state.health.is_usable())
     })
 }
 
-fn of_members(endpoints: &[Endpoint], members: impl Iterator<Item = u32>) -> Health {
+fn health_of(endpoints: &[Endpoint], indexes: impl Iterator<Item = u32>) -> Health {
     let mut health = Health::default();
-    for member in members {
+    for index in indexes {
         health.total += 1;
-        let usable = endpoints[member as usize].state.health.is_usable();
+        let usable = endpoints[index as usize].state.health.is_usable();
         health.healthy += u32::from(usable);
     }
     health
@@ -325,7 +325,7 @@ impl Builder<'_> {
         };
         let groups = &self.parts.plan[level];
         if let [group] = &**groups {
-            return self.pool(simple, &group.members, panic).map(Choice::One);
+            return self.pool(simple, &group.indexes, panic).map(Choice::One);
         }
         if let Some(size_min) = self.parts.balance.zones_from() {
             return self.zones(simple, groups, panic, size_min);
@@ -333,14 +333,14 @@ impl Builder<'_> {
         let mut pools = Vec::new();
         let mut weights = Vec::new();
         for group in groups {
-            let health = of_members(&self.parts.endpoints, group.members.iter().copied());
+            let health = health_of(&self.parts.endpoints, group.indexes.iter().copied());
             let capacity = OVERPROVISIONING_PERCENT * u64::from(health.healthy);
             let capacity = (capacity / u64::from(health.total).max(1)).min(100) as u32;
             let weight = group
                 .weight
                 .saturating_mul(if panic { 100 } else { capacity });
             if weight > 0
-                && let Some(pool) = self.pool(simple, &group.members, panic)
+                && let Some(pool) = self.pool(simple, &group.indexes, panic)
             {
                 pools.push(pool);
                 weights.push(weight);
@@ -362,13 +362,13 @@ impl Builder<'_> {
         size_min: u32,
     ) -> Option<Choice> {
         let healthy = |group: &Group| {
-            let members = group.members.iter().copied();
-            of_members(&self.parts.endpoints, members).healthy
+            let indexes = group.indexes.iter().copied();
+            health_of(&self.parts.endpoints, indexes).healthy
         };
         let healthy: Vec<u32> = groups.iter().map(healthy).collect();
         let shares = locality::zone_shares(&healthy, size_min).filter(|_| !panic);
         let Some(shares) = shares else {
-            let all = groups.iter().flat_map(|group| &group.members);
+            let all = groups.iter().flat_map(|group| &group.indexes);
             let mut all: Vec<u32> = all.copied().collect();
             all.sort_unstable();
             return self.pool(simple, &all, panic).map(Choice::One);
@@ -377,7 +377,7 @@ impl Builder<'_> {
         let mut weights = Vec::new();
         for (group, share) in groups.iter().zip(shares) {
             if share > 0
-                && let Some(pool) = self.pool(simple, &group.members, panic)
+                && let Some(pool) = self.pool(simple, &group.indexes, panic)
             {
                 pools.push(pool);
                 weights.push(share);
@@ -389,37 +389,37 @@ impl Builder<'_> {
         }
     }
 
-    fn pool(&mut self, simple: Simple, members: &[u32], panic: bool) -> Option<Pool> {
-        let usable = |member: &u32| {
+    fn pool(&mut self, simple: Simple, indexes: &[u32], panic: bool) -> Option<Pool> {
+        let usable = |index: &u32| {
             panic
-                || self.parts.endpoints[*member as usize]
+                || self.parts.endpoints[*index as usize]
                     .state
                     .health
                     .is_usable()
         };
-        let members: Vec<u32> = members.iter().copied().filter(usable).collect();
-        let weights = self.weights(&members, simple);
+        let indexes: Vec<u32> = indexes.iter().copied().filter(usable).collect();
+        let weights = self.weights(&indexes, simple);
         let balancer = Balancer::build(simple, &weights)?;
         let cursor = self.pools % CURSORS;
         self.pools += 1;
         Some(Pool {
-            members: (members.len() < self.parts.endpoints.len()).then(|| members.into()),
+            indexes: (indexes.len() < self.parts.endpoints.len()).then(|| indexes.into()),
             balancer,
             cursor,
         })
     }
 
     /// Weights of endpoints, reduced during warm-up.
-    fn weights(&mut self, members: &[u32], simple: Simple) -> Vec<u32> {
-        let weight = |member: &u32| self.parts.endpoints[*member as usize].weight;
-        let plain = || members.iter().map(weight).collect();
+    fn weights(&mut self, indexes: &[u32], simple: Simple) -> Vec<u32> {
+        let weight = |index: &u32| self.parts.endpoints[*index as usize].weight;
+        let plain = || indexes.iter().map(weight).collect();
         let Some(warmup) = self.parts.balance.warmup.filter(|_| simple.warms_up()) else {
             return plain();
         };
-        let factors: Vec<Option<f64>> = members
+        let factors: Vec<Option<f64>> = indexes
             .iter()
-            .map(|member| {
-                let health = &self.parts.endpoints[*member as usize].state.health;
+            .map(|index| {
+                let health = &self.parts.endpoints[*index as usize].state.health;
                 warmup.factor(self.now.since(health.fresh_since(self.now)))
             })
             .collect();
@@ -427,8 +427,8 @@ impl Builder<'_> {
             return plain();
         }
         self.is_warming = true;
-        let scaled = members.iter().zip(factors).map(|(member, factor)| {
-            let weight = f64::from(self.parts.endpoints[*member as usize].weight);
+        let scaled = indexes.iter().zip(factors).map(|(index, factor)| {
+            let weight = f64::from(self.parts.endpoints[*index as usize].weight);
             ((weight * factor.unwrap_or(1.0) * PRECISION).round() as u32).max(1)
         });
         scaled.collect()

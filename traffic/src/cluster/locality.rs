@@ -150,7 +150,7 @@ pub struct Group {
     /// Relative share of the priority's traffic.
     pub weight: u32,
     /// Endpoints of the group, by their index in the cluster.
-    pub members: Vec<u32>,
+    pub indexes: Vec<u32>,
 }
 
 /// Groups by priority, first to last. No group and no priority is empty.
@@ -166,7 +166,7 @@ pub fn plan(
         _ if endpoints.is_empty() => Plan::new(),
         Spread::Flat => vec![vec![Group {
             weight: 1,
-            members: (0..endpoints.len() as u32).collect(),
+            indexes: (0..endpoints.len() as u32).collect(),
         }]],
         Spread::Distribute(shares) => distribute(shares, endpoints),
         Spread::Failover { regions, labels } => failover(regions, labels, here, endpoints),
@@ -221,7 +221,7 @@ pub fn plan_within_member(
 /// Endpoints of one locality, and the sum of their weights.
 #[derive(Default)]
 struct Gathered {
-    members: Vec<u32>,
+    indexes: Vec<u32>,
     weight: u64,
 }
 
@@ -231,7 +231,7 @@ fn distribute(shares: &[(Pattern, u32)], endpoints: &[(TopologyLabels<'_>, u32)]
     let mut by_locality: BTreeMap<&Locality, Gathered> = BTreeMap::new();
     for (number, (place, weight)) in endpoints.iter().enumerate() {
         let gathered = by_locality.entry(place.locality).or_default();
-        gathered.members.push(number as u32);
+        gathered.indexes.push(number as u32);
         gathered.weight += u64::from((*weight).max(1));
     }
     let mut groups = Vec::new();
@@ -245,7 +245,7 @@ fn distribute(shares: &[(Pattern, u32)], endpoints: &[(TopologyLabels<'_>, u32)]
         let sum: u64 = taken.iter().map(|gathered| gathered.weight).sum();
         groups.extend(taken.into_iter().map(|gathered| Group {
             weight: (u64::from(*share) * gathered.weight).div_ceil(sum.max(1)) as u32,
-            members: gathered.members,
+            indexes: gathered.indexes,
         }));
     }
     match groups.is_empty() {
@@ -278,7 +278,7 @@ fn failover(
     }
     let levels = levels.into_values();
     levels
-        .map(|members| vec![Group { weight: 1, members }])
+        .map(|indexes| vec![Group { weight: 1, indexes }])
         .collect()
 }
 
@@ -308,22 +308,22 @@ fn zone_aware(
     }
     let groups = |zones: Zones<'_>| {
         let has_own = zones.keys().any(|(is_other, ..)| !is_other);
-        let weight = |members: &Vec<u32>| {
-            let weights = members.iter().map(|member| endpoints[*member as usize].1);
+        let weight = |indexes: &Vec<u32>| {
+            let weights = indexes.iter().map(|index| endpoints[*index as usize].1);
             weights.map(|weight| weight.max(1)).sum::<u32>().max(1)
         };
         match has_own {
             true => zones
                 .into_values()
-                .map(|members| Group {
-                    weight: weight(&members),
-                    members,
+                .map(|indexes| Group {
+                    weight: weight(&indexes),
+                    indexes,
                 })
                 .collect(),
             false => {
-                let mut members: Vec<u32> = zones.into_values().flatten().collect();
-                members.sort_unstable();
-                vec![Group { weight: 1, members }]
+                let mut indexes: Vec<u32> = zones.into_values().flatten().collect();
+                indexes.sort_unstable();
+                vec![Group { weight: 1, indexes }]
             }
         }
     };

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::registry::{Cause, Health, Moment, why};
+use crate::registry::{Cause, Health, Moment, exclusion};
 
 /// The outlier detection policy of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -131,7 +131,7 @@ impl OutlierPolicy {
 
     /// Ejects an endpoint and returns the ejection time; `None` if it is ejected already.
     pub fn eject(&self, health: &Health, now: Moment) -> Option<Duration> {
-        if !health.exclude(why::EJECTED) {
+        if !health.exclude(exclusion::EJECTED) {
             return None;
         }
         let multiplier = health.multiplier();
@@ -161,7 +161,7 @@ impl OutlierPolicy {
         }
         health.forget_errors();
         health.returned(now);
-        health.admit(why::EJECTED, now);
+        health.admit(exclusion::EJECTED, now);
         Some(out_for)
     }
 }

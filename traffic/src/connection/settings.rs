@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Protocol, ProxyProtocol, TcpKeepalive, UpstreamTls};
-use wire::http2::pulse::KeepAlive;
+use wire::http2::keep_alive::KeepAlive;
 
 /// Maximum idle connections per worker and endpoint; a further one is closed after its response.
 pub const IDLE_CONNECTIONS_MAX: usize = 1_024;

@@ -42,7 +42,7 @@ pub struct AvailabilityChanges(CachePadded<AtomicU64>);
 
 impl AvailabilityChanges {
     /// Counts a change, after the change itself is visible to other threads.
-    pub fn note(&self) {
+    pub fn increment(&self) {
         self.0.fetch_add(1, Ordering::Release);
     }
 
@@ -70,7 +70,7 @@ pub struct EjectionLock<'a>(#[expect(dead_code, reason = "held, not read")] Mute
 
 impl Ejections {
     /// Waits for the lock.
-    pub fn turn(&self) -> EjectionLock<'_> {
+    pub fn lock(&self) -> EjectionLock<'_> {
         let deciding = self.deciding.lock();
         EjectionLock(deciding.unwrap_or_else(PoisonError::into_inner))
     }

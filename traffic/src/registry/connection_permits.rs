@@ -107,8 +107,8 @@ impl QueueTicket {
         self.ticket
     }
 
-    /// Waits until the request is served.
-    pub async fn turn(&self) -> Turn {
+    /// Waits for the outcome: a connection, or a permit to open one.
+    pub async fn wait(&self) -> Turn {
         let connections = &self.cluster.connections;
         let given = std::future::poll_fn(|cx| connections.poll_turn(self.ticket, cx));
         match given.await {

@@ -26,7 +26,7 @@ pub struct WakeSignal(Notify);
 
 impl WakeSignal {
     /// Waits for the signal; signals since the last wait count as one.
-    pub async fn rung(&self) {
+    pub async fn wait(&self) {
         self.0.notified().await;
     }
 }
@@ -181,7 +181,7 @@ impl Connections {
             state.open < self.max() || always && !state.by_endpoint.contains_key(&endpoint);
         if entered {
             state.add(endpoint);
-            self.note(&mut state);
+            self.update_exceeded(&mut state);
         }
         entered
     }
@@ -206,7 +206,7 @@ impl Connections {
         let mut state = self.lock();
         if state.open < self.max() || !state.by_endpoint.contains_key(&endpoint) {
             state.add(endpoint);
-            self.note(&mut state);
+            self.update_exceeded(&mut state);
             return Ok(());
         }
         let ticket = state.tickets;
@@ -343,7 +343,7 @@ impl Connections {
                 wakers.extend(self.admit(state, ticket));
             }
         }
-        self.note(state);
+        self.update_exceeded(state);
         wakers
     }
 
@@ -357,8 +357,8 @@ impl Connections {
         waiter.waker
     }
 
-    /// Updates the flag for an exceeded limit.
-    fn note(&self, state: &mut State) {
+    /// Updates the flag that says whether there are too many connections.
+    fn update_exceeded(&self, state: &mut State) {
         let excess = state.open > self.max();
         if excess != state.excess {
             state.excess = excess;

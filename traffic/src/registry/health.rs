@@ -11,7 +11,7 @@ use super::{Cause, Checked, Moment};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Reasons why an endpoint is not used, as bits.
-pub mod why {
+pub mod exclusion {
     /// Ejected by outlier detection.
     pub const EJECTED: u32 = 1;
     /// Unhealthy by active health checks.
@@ -50,7 +50,7 @@ impl Streak {
 /// The health of one endpoint.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// Reasons not to pick the endpoint, as bits of [`why`]; 0 if it is usable.
+    /// Reasons not to pick the endpoint, as bits of [`exclusion`]; 0 if it is usable.
     out: AtomicU32,
     /// Consecutive 5xx responses.
     pub server_errors: Streak,
@@ -87,10 +87,10 @@ impl Health {
 
     /// Whether outlier detection has ejected the endpoint.
     pub fn is_ejected(&self) -> bool {
-        self.out.load(Ordering::Relaxed) & why::EJECTED != 0
+        self.out.load(Ordering::Relaxed) & exclusion::EJECTED != 0
     }
 
-    /// Bits of [`why`].
+    /// Bits of [`exclusion`].
     pub fn reasons(&self) -> u32 {
         self.out.load(Ordering::Relaxed)
     }
@@ -182,7 +182,7 @@ impl Health {
     }
 
     /// Health check results; `None` before the first check and without health checks.
-    pub fn checked(&self) -> Option<Arc<Checked>> {
+    pub fn last_check(&self) -> Option<Arc<Checked>> {
         self.history.get()?.checked.load_full()
     }
 
@@ -216,13 +216,13 @@ mod tests {
     fn endpoint_is_available_when_no_reason_is_left() {
         let health = Health::default();
         assert!(health.is_usable());
-        assert!(health.exclude(why::EJECTED));
-        assert!(!health.exclude(why::EJECTED));
-        assert!(health.exclude(why::UNHEALTHY));
-        assert!(health.admit(why::EJECTED, Moment(5)));
-        assert!(!health.admit(why::EJECTED, Moment(6)));
+        assert!(health.exclude(exclusion::EJECTED));
+        assert!(!health.exclude(exclusion::EJECTED));
+        assert!(health.exclude(exclusion::UNHEALTHY));
+        assert!(health.admit(exclusion::EJECTED, Moment(5)));
+        assert!(!health.admit(exclusion::EJECTED, Moment(6)));
         assert!(!health.is_usable());
-        assert!(health.admit(why::UNHEALTHY, Moment(7)));
+        assert!(health.admit(exclusion::UNHEALTHY, Moment(7)));
         assert!(health.is_usable());
         assert_eq!(health.fresh_since(Moment(9)), Moment(7));
     }
@@ -254,7 +254,7 @@ mod models {
     #[test]
     fn exactly_one_thread_reports_an_ejection() {
         loom::model(|| {
-            let (health, news) = twice(|health| health.exclude(why::EJECTED));
+            let (health, news) = twice(|health| health.exclude(exclusion::EJECTED));
             assert_eq!(news.iter().filter(|news| **news).count(), 1);
             assert!(health.is_ejected());
         });
@@ -273,9 +273,9 @@ mod models {
     fn endpoint_with_two_reasons_is_out_until_both_are_gone() {
         loom::model(|| {
             let health = Arc::new(Health::default());
-            health.exclude(why::EJECTED);
-            health.exclude(why::UNHEALTHY);
-            let threads = [why::EJECTED, why::UNHEALTHY].map(|reason| {
+            health.exclude(exclusion::EJECTED);
+            health.exclude(exclusion::UNHEALTHY);
+            let threads = [exclusion::EJECTED, exclusion::UNHEALTHY].map(|reason| {
                 let health = Arc::clone(&health);
                 loom::thread::spawn(move || {
                     let news = health.admit(reason, Moment(5));

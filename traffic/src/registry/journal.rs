@@ -230,7 +230,7 @@ impl Journal {
     }
 
     /// Adds an event. Takes a lock, since endpoint failures are rare compared with requests.
-    pub fn note(&self, at: Moment, cluster: &Arc<str>, endpoint: Option<&str>, what: EventKind) {
+    pub fn record(&self, at: Moment, cluster: &Arc<str>, endpoint: Option<&str>, what: EventKind) {
         let mut entries = self.entries();
         let number = entries.next;
         entries.next += 1;
@@ -287,7 +287,7 @@ mod tests {
         let journal = Journal::default();
         let cluster: Arc<str> = "a".into();
         for at in 0..EVENTS_MAX as u64 + 2 {
-            journal.note(Moment(at), &cluster, None, EventKind::Healthy);
+            journal.record(Moment(at), &cluster, None, EventKind::Healthy);
         }
         let events = journal.since(0);
         assert_eq!(events.len(), EVENTS_MAX);

@@ -113,6 +113,7 @@ pub fn conditions(rule: &Rule) -> Vec<(String, String)> {
         path: "/",
         query: None,
         headers: &HeaderMap::new(),
+        claims: None,
     };
     let lines = explain(rule, &any).into_iter();
     lines.map(|line| (line.field, line.wanted)).collect()
@@ -182,6 +183,10 @@ fn header_got(condition: &HeaderMatch, head: &RequestHead<'_>) -> Option<String>
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match &condition.key {
         HeaderKey::Authority | HeaderKey::Host => Some(head.authority.to_owned()),
+        HeaderKey::Claim(_, path) => {
+            let texts: Vec<&str> = head.claims?.texts(path).collect();
+            (!texts.is_empty()).then(|| texts.join(" | "))
+        }
         HeaderKey::Method => Some(head.method.as_str().to_owned()),
         HeaderKey::Name(name) => {
             let lines: Vec<String> = head

@@ -2,6 +2,8 @@
 
 use http::{HeaderMap, Method};
 
+use crate::claims::Claims;
+
 /// The properties of a request that rules match on, borrowed from it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
@@ -19,4 +21,6 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// Header fields.
     pub headers: &'a HeaderMap,
+    /// Claims of the verified token.
+    pub claims: Option<&'a Claims>,
 }

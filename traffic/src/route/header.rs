@@ -1,15 +1,17 @@
 //! Conditions on header fields and, under the same keys, on the pseudo-headers.
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
 use smallvec::SmallVec;
 
 use super::{RequestHead, TextMatch};
 
 /// The header or pseudo-header of a condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderKey {
     /// `:authority` as sent.
     Authority,
+    /// Claim of the verified token: the key as written, and the path of the claim.
+    Claim(Box<str>, Box<[Box<str>]>),
     /// `host`. Equals the authority in all HTTP versions: a target with a host takes precedence over the field (RFC
     /// 9112, section 3.2.2).
     Host,
@@ -45,10 +47,29 @@ impl HeaderKey {
         name == "x-request-id" || name.starts_with("x-forwarded-") || name.starts_with("x-envoy-")
     }
 
+    /// Whether any line of the header satisfies `test`. A missing header has no line.
+    pub fn any_line(&self, head: &RequestHead<'_>, mut test: impl FnMut(&[u8]) -> bool) -> bool {
+        match self {
+            Self::Authority | Self::Host => test(head.authority.as_bytes()),
+            Self::Claim(_, path) => head.claims.is_some_and(|claims| {
+                let mut texts = claims.texts(path);
+                texts.any(|text| !text.is_empty() && test(text.as_bytes()))
+            }),
+            Self::Method => test(head.method.as_str().as_bytes()),
+            Self::Name(name) => {
+                let lines = head.headers.get_all(name);
+                lines.iter().any(|line| test(line.as_bytes()))
+            }
+            Self::Path => test_target(head, test),
+            Self::Scheme => test(head.scheme.as_bytes()),
+        }
+    }
+
     /// The key as text in lower case.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Authority => ":authority",
+            Self::Claim(key, _) => key,
             Self::Host => "host",
             Self::Method => ":method",
             Self::Name(name) => name.as_str(),
@@ -72,13 +93,7 @@ impl HeaderMatch {
     ///
     /// Several lines of one header are checked one by one; a single match is enough. A missing header never matches.
     pub fn matches(&self, head: &RequestHead<'_>) -> bool {
-        match &self.key {
-            HeaderKey::Authority | HeaderKey::Host => self.value.matches(head.authority.as_bytes()),
-            HeaderKey::Method => self.value.matches(head.method.as_str().as_bytes()),
-            HeaderKey::Name(name) => self.any_line(head.headers, name),
-            HeaderKey::Path => self.matches_path_and_query(head),
-            HeaderKey::Scheme => self.value.matches(head.scheme.as_bytes()),
-        }
+        self.key.any_line(head, |line| self.value.matches(line))
     }
 
     /// Whether the condition does **not** hold, as `withoutHeaders` requires.
@@ -96,24 +111,18 @@ impl HeaderMatch {
         }
         !self.matches(head)
     }
+}
 
-    fn any_line(&self, headers: &HeaderMap, name: &HeaderName) -> bool {
-        headers
-            .get_all(name)
-            .iter()
-            .any(|line| self.value.matches(line.as_bytes()))
-    }
-
-    fn matches_path_and_query(&self, head: &RequestHead<'_>) -> bool {
-        let path = head.path.as_bytes();
-        let Some(query) = head.query else {
-            return self.value.matches(path);
-        };
-        // rarely used, and only long targets are allocated
-        let mut target = SmallVec::<[u8; 256]>::with_capacity(path.len() + 1 + query.len());
-        target.extend_from_slice(path);
-        target.push(b'?');
-        target.extend_from_slice(query.as_bytes());
-        self.value.matches(&target)
-    }
+/// Tests path and query.
+fn test_target(head: &RequestHead<'_>, mut test: impl FnMut(&[u8]) -> bool) -> bool {
+    let path = head.path.as_bytes();
+    let Some(query) = head.query else {
+        return test(path);
+    };
+    // rarely used, and only long targets are allocated
+    let mut target = SmallVec::<[u8; 256]>::with_capacity(path.len() + 1 + query.len());
+    target.extend_from_slice(path);
+    target.push(b'?');
+    target.extend_from_slice(query.as_bytes());
+    test(&target)
 }

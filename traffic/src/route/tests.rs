@@ -57,6 +57,7 @@ impl Request {
             path: &self.path,
             query: self.query.as_deref(),
             headers: &self.headers,
+            claims: None,
         }
     }
 }

@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 
 /// A radix tree from byte strings to numbers below `u32::MAX`.
 #[derive(Clone, Debug)]
-pub(super) struct Trie {
+pub(crate) struct Trie {
     nodes: Box<[Node]>,
     /// First label byte of the node with the same position.
     first_bytes: Box<[u8]>,
@@ -30,19 +30,19 @@ struct Node {
 
 /// Builder of a [`Trie`].
 #[derive(Debug, Default)]
-pub(super) struct TrieBuilder {
+pub(crate) struct TrieBuilder {
     values: BTreeMap<Box<[u8]>, u32>,
 }
 
 impl TrieBuilder {
     /// Adds a key unless it exists, and returns its number.
-    pub(super) fn insert(&mut self, key: Box<[u8]>, value: u32) -> u32 {
+    pub(crate) fn insert(&mut self, key: Box<[u8]>, value: u32) -> u32 {
         debug_assert_ne!(value, NONE);
         *self.values.entry(key).or_insert(value)
     }
 
     /// Builds the tree, level by level.
-    pub(super) fn build(self) -> Trie {
+    pub(crate) fn build(self) -> Trie {
         let sorted: Vec<(Box<[u8]>, u32)> = self.values.into_iter().collect();
         let mut trie = Growing::default();
         let mut todo = VecDeque::new();
@@ -130,7 +130,7 @@ fn shared_len(left: &[u8], right: &[u8]) -> usize {
 impl Trie {
     /// Visits the number of every key that is a prefix of `text`, shortest key first, and whether the key is all of
     /// `text`.
-    pub(super) fn walk(&self, text: &[u8], mut visit: impl FnMut(u32, bool)) {
+    pub(crate) fn walk(&self, text: &[u8], mut visit: impl FnMut(u32, bool)) {
         let mut node = &self.nodes[0];
         let mut rest = text;
         loop {
@@ -148,7 +148,7 @@ impl Trie {
     }
 
     /// Visits like [`walk`](Self::walk) in a tree of lower-case keys, ignoring the case of ASCII letters in `text`.
-    pub(super) fn walk_ignoring_case(&self, text: &[u8], mut visit: impl FnMut(u32, bool)) {
+    pub(crate) fn walk_ignoring_case(&self, text: &[u8], mut visit: impl FnMut(u32, bool)) {
         let mut node = &self.nodes[0];
         let mut rest = text;
         loop {
@@ -172,7 +172,7 @@ impl Trie {
     }
 
     /// Visits the number of every key that is a prefix of the reversed `text`, shortest key first.
-    pub(super) fn walk_backwards(&self, text: &[u8], mut visit: impl FnMut(u32)) {
+    pub(crate) fn walk_backwards(&self, text: &[u8], mut visit: impl FnMut(u32)) {
         let mut node = &self.nodes[0];
         let mut rest = text;
         loop {

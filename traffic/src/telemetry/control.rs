@@ -66,6 +66,9 @@ pub struct ControlState {
     pub quarantined: BTreeMap<String, u64>,
     /// Number of security policies that are not enforced.
     pub unenforced: u64,
+    /// Number of AuthorizationPolicies that apply to the proxy: enforced, in dry run, and denying because they were never
+    /// valid.
+    pub policies: [u64; 3],
     /// Current certificates by source.
     pub certificates: Vec<CertificateState>,
 }
@@ -112,6 +115,11 @@ impl ControlStats {
     /// Reports the number of security policies that are configured and not enforced.
     pub fn set_unenforced(&self, policies: u64) {
         self.lock().unenforced = policies;
+    }
+
+    /// Reports the AuthorizationPolicies that apply to the proxy: enforced, in dry run, and denying.
+    pub fn set_policies(&self, policies: [u64; 3]) {
+        self.lock().policies = policies;
     }
 
     /// Reports the certificates of all servers.

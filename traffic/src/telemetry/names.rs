@@ -90,6 +90,14 @@ families! {
     STATE_AGE "strait_config_restored_state_age_seconds" "Age of the saved state that is in effect because the server has not answered yet.",
     /// Gauge: resources whose newest version is rejected.
     RESOURCES_REJECTED "strait_config_resources_rejected" "Resources whose newest version is rejected, by kind; the last good version stays applied.",
+    /// Counter: decisions of authorization.
+    AUTHZ_DECISIONS "strait_authz_decisions_total" "Decisions of authorization, by stage, result (allowed, denied) and transport (http, tcp); those of policies in dry run decide nothing.",
+    /// Counter: matches of authorization policies.
+    AUTHZ_MATCHES "strait_authz_policy_matches_total" "Requests and connections that a rule of an AuthorizationPolicy decided, by policy and action; at most 1000 policies, then as namespace and name other.",
+    /// Counter: matches of authorization policies in dry run.
+    AUTHZ_SHADOW "strait_authz_shadow_total" "Requests and connections that a rule of an AuthorizationPolicy in dry run would have decided, by policy and action.",
+    /// Gauge: authorization policies that apply to the proxy.
+    AUTHZ_POLICIES "strait_authz_policies" "AuthorizationPolicies that apply to the proxy, by state: enforced, dry_run, denying (rejected and never valid: it denies what it selects).",
     /// Gauge: security policies that are not enforced.
     POLICIES_UNENFORCED "strait_config_policies_unenforced" "Security policies in the configuration that this proxy does not enforce.",
     /// Gauge: expiration time of a certificate.
@@ -146,6 +154,16 @@ pub mod label {
     ];
     /// Address of a source whose workload is unknown.
     pub const SOURCE_ADDRESS: &str = "source_address";
+    /// Action of a policy: `ALLOW`, `DENY`, `AUDIT` or `CUSTOM`.
+    pub const ACTION: &str = "action";
+    /// Namespace of a policy.
+    pub const NAMESPACE: &str = "namespace";
+    /// Name of a policy.
+    pub const POLICY: &str = "policy";
+    /// Step of authorization.
+    pub const STAGE: &str = "stage";
+    /// `http`, or `tcp` for other protocols.
+    pub const TRANSPORT: &str = "transport";
     /// Host of the destination service.
     pub const DESTINATION_SERVICE: &str = "destination_service";
     /// Name of the destination service.
@@ -401,6 +419,18 @@ series! {
     EjectionsOverflowed "strait_outlier_ejections_overflow_total" [] "Ejections that maxEjectionPercent prevented, counted once per sweep for each endpoint.",
     /// An endpoint was unejected.
     Unejections "strait_outlier_unejections_total" [] "Endpoints unejected after their ejection time.",
+    /// A request with valid tokens.
+    TokensVerified "strait_jwt_verifications_total" [RESULT = "verified"] "Requests with JSON Web Tokens, by result.",
+    /// A request with a token that is not valid.
+    TokensRefused "strait_jwt_verifications_total" [RESULT = "refused"] "Requests with JSON Web Tokens, by result.",
+    /// A token whose signature was verified before.
+    TokenCacheHits "strait_jwt_cache_total" [RESULT = "hit"] "Lookups of tokens among those that were verified before, by result.",
+    /// A token that was not verified before.
+    TokenCacheMisses "strait_jwt_cache_total" [RESULT = "miss"] "Lookups of tokens among those that were verified before, by result.",
+    /// A key set was fetched.
+    KeySetsFetched "strait_jwks_fetches_total" [RESULT = "fetched"] "Fetches of key sets of issuers, by result.",
+    /// A key set could not be fetched.
+    KeySetsFailed "strait_jwks_fetches_total" [RESULT = "failed"] "Fetches of key sets of issuers, by result.",
     /// A health check passed.
     ChecksPassed "strait_health_checks_total" [RESULT = "passed"] "Active health checks, by result.",
     /// A health check failed.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::connections::ListenerStats;
 use super::labels::RequestLabels;
 use super::members::{MemberLabels, MemberTally, ReplayLabels, ReplayTally, ShiftTally};
+use super::policies::{PolicyLabels, PolicyTally};
 use super::requests::RequestStats;
 use super::routes::RouteStats;
 
@@ -31,6 +32,7 @@ pub struct StatsRegistry {
     members: Mutex<Handles<MemberLabels, MemberTally>>,
     replays: Mutex<Handles<ReplayLabels, ReplayTally>>,
     shifts: Mutex<Handles<Arc<str>, ShiftTally>>,
+    policies: Mutex<Handles<PolicyLabels, PolicyTally>>,
 }
 
 impl StatsRegistry {
@@ -44,6 +46,7 @@ impl StatsRegistry {
             members: Mutex::new(Handles::default()),
             replays: Mutex::new(Handles::default()),
             shifts: Mutex::new(Handles::default()),
+            policies: Mutex::new(Handles::default()),
         }
     }
 
@@ -85,6 +88,12 @@ impl StatsRegistry {
         lock(&self.shifts).find_or_insert(service, make)
     }
 
+    /// Matches of an authorization policy, continued if it was in use before.
+    pub fn policy_tally(&self, labels: &PolicyLabels) -> Arc<PolicyTally> {
+        let make = || PolicyTally::new(labels.clone(), self.workers);
+        lock(&self.policies).find_or_insert(labels, make)
+    }
+
     /// Drops unused handles: at once if nothing was counted, else after [`RETENTION`].
     pub fn sweep(&self, now: Instant) {
         lock(&self.requests).sweep(now, RequestStats::is_used);
@@ -93,6 +102,7 @@ impl StatsRegistry {
         lock(&self.members).sweep(now, MemberTally::is_used);
         lock(&self.replays).sweep(now, ReplayTally::is_used);
         lock(&self.shifts).sweep(now, ShiftTally::is_used);
+        lock(&self.policies).sweep(now, PolicyTally::is_used);
     }
 
     /// All handles for requests, in the order of creation.
@@ -118,6 +128,11 @@ impl StatsRegistry {
     /// All handles for tier shifts, in the order of creation.
     pub fn all_shift_tallies(&self) -> Vec<Arc<ShiftTally>> {
         lock(&self.shifts).all()
+    }
+
+    /// All handles for authorization policies, in the order of creation.
+    pub fn all_policy_tallies(&self) -> Vec<Arc<PolicyTally>> {
+        lock(&self.policies).all()
     }
 
     /// All handles for listeners, in the order of creation.

@@ -23,7 +23,7 @@ pub const INTERIMS_MAX: u32 = 32;
 pub enum Event {
     /// A response.
     Response {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Head of the response.
         head: Response,
@@ -32,7 +32,7 @@ pub enum Event {
     },
     /// An interim response (1xx); the final one follows.
     Interim {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Status code.
         status: StatusCode,
@@ -41,7 +41,7 @@ pub enum Event {
     },
     /// Bytes of a response's body; call [`Connection::release`] as they are consumed.
     Data {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Position of the bytes in the input.
         range: Range<usize>,
@@ -50,14 +50,14 @@ pub enum Event {
     },
     /// Trailers, which end a response.
     Trailers {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Trailers.
         trailers: HeaderMap,
     },
     /// A stream ended early.
     Reset {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Error code.
         reason: Reason,

@@ -156,7 +156,7 @@ impl Builder {
         })
     }
 
-    fn malformed(&mut self) {
+    fn mark_malformed(&mut self) {
         self.flaw.get_or_insert(Flaw::Malformed);
     }
 
@@ -218,7 +218,7 @@ impl Sink for Builder {
             Field::Status(value) => Self::pseudo(pseudo, &mut self.status, value),
         };
         if fits.is_none() {
-            self.malformed();
+            self.mark_malformed();
         }
     }
 }

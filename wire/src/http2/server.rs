@@ -20,7 +20,7 @@ const PING_LEAVING: [u8; 8] = *b"we leave";
 pub enum Event {
     /// A request.
     Request {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Head of the request.
         head: Box<Request>,
@@ -29,12 +29,12 @@ pub enum Event {
     },
     /// A request whose headers exceed the limit, to be answered with 431.
     TooLarge {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
     },
     /// Bytes of a request's body; call [`Connection::release`] as they are consumed.
     Data {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Position of the bytes in the input.
         range: Range<usize>,
@@ -43,7 +43,7 @@ pub enum Event {
     },
     /// Trailers, which end a request.
     Trailers {
-        /// Place of the stream.
+        /// Index of the stream in the table of its connection.
         place: usize,
         /// Trailers.
         trailers: HeaderMap,

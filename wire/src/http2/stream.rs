@@ -132,7 +132,7 @@ impl Stream {
 
     /// Whether data or an end is pending.
     #[inline]
-    pub fn waits(&self) -> bool {
+    pub fn has_pending_data(&self) -> bool {
         !self.pending.is_empty() || !matches!(self.tail, Tail::More)
     }
 

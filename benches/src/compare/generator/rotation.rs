@@ -32,10 +32,10 @@ struct Rotation {
 ///
 /// The span of the tally begins when all connections are open and ends before they are closed.
 pub(super) async fn run(wanted: &Generate) -> Tally {
-    for_length(wanted, Duration::from_secs(wanted.seconds)).await
+    run_for(wanted, Duration::from_secs(wanted.seconds)).await
 }
 
-async fn for_length(wanted: &Generate, length: Duration) -> Tally {
+async fn run_for(wanted: &Generate, length: Duration) -> Tally {
     let rotation = Rc::new(Rotation {
         port: wanted.port,
         request: request(&wanted.path),
@@ -73,7 +73,7 @@ impl Rotation {
                 self.ask(&mut stream, &mut response).await?;
                 Ok(stream)
             };
-            match in_time(open).await {
+            match with_timeout(open).await {
                 Ok(stream) => self.idle.borrow_mut().push_back(stream),
                 Err(reason) => tally.fail(reason),
             }
@@ -89,7 +89,7 @@ impl Rotation {
             let Some(mut stream) = self.idle.borrow_mut().pop_front() else {
                 break;
             };
-            match in_time(self.ask(&mut stream, &mut response)).await {
+            match with_timeout(self.ask(&mut stream, &mut response)).await {
                 Ok(()) => {
                     tally.done += 1;
                     self.idle.borrow_mut().push_back(stream);
@@ -123,7 +123,7 @@ impl Rotation {
     }
 }
 
-async fn in_time<T>(work: impl Future<Output = io::Result<T>>) -> Result<T, String> {
+async fn with_timeout<T>(work: impl Future<Output = io::Result<T>>) -> Result<T, String> {
     match timeout(PATIENCE, work).await {
         Ok(done) => done.map_err(|error| error.to_string()),
         Err(_) => Err("took too long".to_owned()),
@@ -171,7 +171,7 @@ mod tests {
         };
         let load = async {
             tokio::task::spawn_local(upstream);
-            for_length(&wanted(port, path), LENGTH).await
+            run_for(&wanted(port, path), LENGTH).await
         };
         let tally = LocalSet::new().run_until(load).await;
         (tally, accepted.get())
@@ -192,7 +192,7 @@ mod tests {
         let port = free.local_addr().unwrap().port();
         drop(free);
         let wanted = wanted(port, "/");
-        let load = for_length(&wanted, LENGTH);
+        let load = run_for(&wanted, LENGTH);
         let tally = LocalSet::new().run_until(load).await;
         assert!(tally.done == 0 && tally.failures > 0 && tally.span.is_none());
         assert!(tally.reason.unwrap().contains("refused"));

@@ -73,7 +73,7 @@ pub async fn answer(mut stream: TcpStream, responses: &Responses) -> io::Result<
                 path(&unread[..end]).is_some_and(|path| path.ends_with(wanted.as_bytes()))
             };
             if is_for(HELD_PATH) {
-                return hold(&stream).await;
+                return wait_for_close(&stream).await;
             }
             let response = if is_for(LARGE_PATH) {
                 &responses.large
@@ -92,7 +92,7 @@ pub async fn answer(mut stream: TcpStream, responses: &Responses) -> io::Result<
 }
 
 /// Waits until the peer closes the connection, without reading.
-async fn hold(stream: &TcpStream) -> io::Result<()> {
+async fn wait_for_close(stream: &TcpStream) -> io::Result<()> {
     while !stream.ready(Interest::READABLE).await?.is_read_closed() {
         tokio::time::sleep(HELD_INTERVAL).await;
     }

@@ -72,7 +72,7 @@ impl<P: Clone + Hash + Ord> Readers<P> {
         // the key of a host says nothing of the wildcards that cover it
         if changes.has_wildcards() {
             for (part, reads) in &self.by_part {
-                if let Some(why) = changes.why_of_hosts(reads) {
+                if let Some(why) = changes.cause_for_hosts(reads) {
                     touched.entry(part.clone()).or_insert(Arc::clone(why));
                 }
             }

@@ -1,20 +1,7 @@
-//! AuthorizationPolicy and RequestAuthentication, checked. They are not enforced yet.
+//! Scope of security policies.
 
 use std::collections::BTreeMap;
-
-/// Checked AuthorizationPolicy.
-#[derive(Clone, Debug, Default)]
-pub struct AuthorizationPolicy {
-    /// Workloads that the policy applies to.
-    pub scope: PolicyScope,
-}
-
-/// Checked RequestAuthentication.
-#[derive(Clone, Debug, Default)]
-pub struct RequestAuthentication {
-    /// Workloads that the policy applies to.
-    pub scope: PolicyScope,
-}
+use std::sync::Arc;
 
 /// Workloads that a security policy applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +9,16 @@ pub struct PolicyScope {
     /// Labels of the workloads, in the resource's own namespace, or in the whole mesh for the root namespace; empty for
     /// all.
     pub selector: BTreeMap<String, String>,
-    /// Whether the policy names its targets (`targetRefs`), such as a waypoint or a Gateway of the Gateway API. Such a
-    /// policy never applies to a sidecar, or to a gateway that is selected by labels.
-    pub has_targets: bool,
+    /// Objects that the policy is attached to. If there are any, it never applies by its namespace or by labels.
+    pub targets: Vec<PolicyTarget>,
+}
+
+/// Object that a policy is attached to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyTarget {
+    /// Gateway of the Gateway API, of the policy's namespace.
+    Gateway(Arc<str>),
+    /// Object without a proxy of its own: a Service, a ServiceEntry, a GatewayClass, or an object of another
+    /// namespace.
+    Other,
 }

@@ -186,19 +186,6 @@ pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> D
     found
 }
 
-/// Returns a warning: the credentials do not allow reading security policies, so they are not enforced.
-pub(super) fn refused_policies(server: &ApiServer, resource: &str) -> Diagnostic {
-    let message = format!(
-        "{resource} cannot be read: the credentials do not allow it (403): whether there are policies that this proxy does not \
-         enforce is not known"
-    );
-    let mut found = Diagnostic::about_file(Severity::Warning, SRC008, name(server), message);
-    found.help(
-        "grant `get`, `list` and `watch` on it, as deploy/ does; requests are served without",
-    );
-    found
-}
-
 /// Returns a diagnostic: the server refuses to let a resource be read.
 pub(super) fn refused(server: &ApiServer, resource: &str, refusal: Refusal) -> Diagnostic {
     let (code, message, help) = match refusal {

@@ -45,15 +45,9 @@ const REMOTE: [Kind; 5] = [
 const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service];
 
 /// Kinds that the proxy can run without if the credentials do not allow reading them. A TLS server without its
-/// certificate has a diagnostic of its own, and security policies that are not enforced yet only affect reports.
-const OPTIONAL: [Kind; 6] = [
-    Kind::AuthorizationPolicy,
-    Kind::Namespace,
-    Kind::Node,
-    Kind::Pod,
-    Kind::RequestAuthentication,
-    Kind::Secret,
-];
+/// certificate has a diagnostic of its own. Security policies are not among them: without them, the proxy could serve
+/// what they forbid.
+const OPTIONAL: [Kind; 4] = [Kind::Namespace, Kind::Node, Kind::Pod, Kind::Secret];
 
 /// API server that is followed.
 pub(super) struct Server {
@@ -378,7 +372,7 @@ impl Server {
         let is_remote = self.server().cluster.is_some();
         let ttl = self.settings.endpoint_ttl.filter(|_| is_remote);
         if self.expired.is_none() && ttl.is_some_and(|ttl| lost.elapsed() >= ttl) {
-            self.expired = self.let_go().await;
+            self.expired = self.remove_endpoint_slices().await;
         }
         match (self.expired, reason) {
             (Some(count), _) => problems::expired(self.server(), count),
@@ -440,12 +434,12 @@ impl Server {
                         let gone = self.forget(&key).into_iter();
                         let gone = gone.map(|name| (name, None)).collect();
                         self.report(Report::Changes(gone)).await;
-                        self.settled(key).await;
+                        self.report_settled(key).await;
                     }
                 }
             }
             if self.unserved.awaited().is_none() {
-                self.settled(GROUPS.into()).await;
+                self.report_settled(GROUPS.into()).await;
             }
             if self.unserved.is_known() {
                 self.saved_at = None;
@@ -469,15 +463,15 @@ impl Server {
             .await;
     }
 
-    /// Reports that a resource is listed, or that there is nothing to list.
-    async fn settled(&self, key: Key) {
+    /// Reports that a resource is listed, or that there is nothing to list, and that it is settled.
+    async fn report_settled(&self, key: Key) {
         self.report(Report::Listed(Key::clone(&key))).await;
         self.report(Report::Settled(key)).await;
     }
 
     /// Removes all EndpointSlices, and the deleted pods that only they kept. Returns the number of slices; `None` for
     /// none.
-    async fn let_go(&mut self) -> Option<usize> {
+    async fn remove_endpoint_slices(&mut self) -> Option<usize> {
         let mut gone = Vec::new();
         for key in self.known.keys() {
             if key.starts_with("endpointslices.") {

@@ -176,9 +176,6 @@ impl Watch {
             (_, kind, Refusal::Forbidden) if kind.is_state() => {
                 problems::refused_state(&self.server, &self.key(), kind)
             }
-            (_, Kind::AuthorizationPolicy | Kind::RequestAuthentication, Refusal::Forbidden) => {
-                problems::refused_policies(&self.server, &self.key())
-            }
             _ => problems::refused(&self.server, &self.key(), refusal),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::raw::{Field, Map};
 use crate::resource::flomesh::GlobalTrafficPolicy;
+use crate::resource::istio::authorization_policy::DRY_RUN;
 use crate::span::Span;
 
 /// Annotations of one object that Strait reads, as written.
@@ -15,8 +16,8 @@ impl Annotations {
     /// Selects the `strait.io` annotations, and foreign ones that have an effect.
     pub fn of(all: &Field<Map<String>>) -> Self {
         let entries = all.get().into_iter().flat_map(Map::iter);
-        let counts =
-            |key: &str| key.starts_with(PREFIX) || key == GlobalTrafficPolicy::FAILOVER_ORDER;
+        let foreign = [GlobalTrafficPolicy::FAILOVER_ORDER, DRY_RUN];
+        let counts = |key: &str| key.starts_with(PREFIX) || foreign.contains(&key);
         let own = entries.filter(|(key, ..)| counts(key));
         Self(
             own.map(|(key, at, value)| (key.to_owned(), at.span(), value.clone()))

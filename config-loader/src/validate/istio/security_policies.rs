@@ -1,49 +1,126 @@
-//! AuthorizationPolicy and RequestAuthentication: validation. The table of unsupported kinds states that they are not
-//! enforced.
-
-use serde::de::IgnoredAny;
+//! Scope of security policies: validation.
 
 use super::{Check, shared};
-use crate::raw::{self, Field};
-use crate::resource::istio::{AuthorizationPolicy, PolicyScope, RequestAuthentication};
+use crate::diagnostic::codes::istio::{AZ020, AZ021, AZ102};
+use crate::raw::Field;
+use crate::raw::istio::{LabelSelector, PolicyTargetReference};
+use crate::resource::istio::{PolicyScope, PolicyTarget};
+use crate::span::Span;
+use crate::validate::scalar;
 
-/// Checks an AuthorizationPolicy.
-pub fn authorization_policy(
-    raw: &raw::istio::AuthorizationPolicy,
-    check: &mut Check<'_>,
-) -> AuthorizationPolicy {
-    AuthorizationPolicy {
-        scope: scope(&raw.selector, [&raw.target_ref, &raw.target_refs], check),
-    }
-}
+/// Maximum number of targets of a policy.
+const TARGETS_MAX: usize = 16;
 
-/// Checks a RequestAuthentication.
-pub fn request_authentication(
-    raw: &raw::istio::RequestAuthentication,
-    check: &mut Check<'_>,
-) -> RequestAuthentication {
-    RequestAuthentication {
-        scope: scope(&raw.selector, [&raw.target_ref, &raw.target_refs], check),
-    }
-}
-
-fn scope(
-    selector: &Field<raw::istio::LabelSelector>,
-    targets: [&Field<IgnoredAny>; 2],
+/// Returns the scope of a security policy. One that cannot be read in full is that of the whole namespace, for what
+/// applies instead of a rejected policy.
+pub(super) fn scope(
+    selector: &Field<LabelSelector>,
+    (target, targets): (
+        &Field<PolicyTargetReference>,
+        &Field<Vec<Field<PolicyTargetReference>>>,
+    ),
     check: &mut Check<'_>,
 ) -> PolicyScope {
+    let set = [
+        ("selector", shared::block(selector)),
+        ("targetRef", shared::block(target)),
+        ("targetRefs", shared::list(targets)),
+    ];
+    let help = "keep the one that is meant";
+    let conflicts = [
+        shared::exclude(set[0], set[1], AZ020, help, check),
+        shared::exclude(set[0], set[2], AZ020, help, check),
+        shared::exclude(set[1], set[2], AZ020, help, check),
+    ];
     let labels = selector
         .get()
         .map(|labels| shared::selector(&labels.match_labels, selector.span(), check));
-    PolicyScope {
-        selector: labels.unwrap_or_default(),
-        has_targets: targets.iter().any(|target| target.get().is_some()),
+    let labels = labels.unwrap_or_default();
+    let all = scalar::items(targets, check);
+    if all.len() > TARGETS_MAX {
+        let message = format!("{} targets are more than {TARGETS_MAX}", all.len());
+        check
+            .error(AZ020, targets.span(), message)
+            .help("write several policies");
     }
+    let all = target
+        .get()
+        .map(|only| (target.span(), only))
+        .into_iter()
+        .chain(
+            all.into_iter()
+                .map(|(field, target)| (field.span(), target)),
+        );
+    let all: Vec<_> = all
+        .filter_map(|(span, raw)| policy_target(raw, span, check))
+        .collect();
+    let is_label = |(key, value): (&String, &String)| {
+        scalar::is_label_key(key) && scalar::is_label_value(value)
+    };
+    let is_read = labels.iter().all(is_label)
+        && !conflicts.contains(&true)
+        && !selector.is_invalid()
+        && !target.is_invalid()
+        && !targets.is_invalid();
+    match is_read {
+        true => PolicyScope {
+            selector: labels,
+            targets: all,
+        },
+        false => PolicyScope::default(),
+    }
+}
+
+fn policy_target(
+    raw: &PolicyTargetReference,
+    span: Span,
+    check: &mut Check<'_>,
+) -> Option<PolicyTarget> {
+    let (kind, name) = (shared::text(&raw.kind), shared::text(&raw.name));
+    let (Some(kind), Some(name)) = (kind, name) else {
+        let found = check.error(AZ021, span, "a target needs a kind and a name");
+        found.help("write `{group: gateway.networking.k8s.io, kind: Gateway, name: NAME}`");
+        return Some(PolicyTarget::Other);
+    };
+    let group = shared::text(&raw.group).unwrap_or_default();
+    let is_known = matches!(
+        (group, kind),
+        ("gateway.networking.k8s.io", "Gateway" | "GatewayClass")
+            | ("" | "core", "Service")
+            | ("networking.istio.io", "ServiceEntry")
+    );
+    if !is_known {
+        let found = check.error(
+            AZ021,
+            span,
+            format!("`{kind}` of `{group}` cannot be a target"),
+        );
+        found.help(
+            "write a Gateway of gateway.networking.k8s.io, or select workloads by `selector`",
+        );
+        return Some(PolicyTarget::Other);
+    }
+    let elsewhere =
+        shared::text(&raw.namespace).filter(|namespace| *namespace != check.namespace());
+    if let Some(namespace) = elsewhere {
+        let message = format!("a target in another namespace, `{namespace}`, is never selected");
+        let found = check.warning(AZ102, span, message);
+        found.help("write the policy in the namespace of the target");
+        return Some(PolicyTarget::Other);
+    }
+    if kind == "Gateway" {
+        return Some(PolicyTarget::Gateway(name.into()));
+    }
+    let message = format!("a {kind} has no proxy of its own: the policy applies to nothing");
+    let found = check.warning(AZ102, span, message);
+    found.help("select the workloads of the service by `selector`");
+    Some(PolicyTarget::Other)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::validate::istio::testing::{check_of, load};
+    use crate::resource::istio::PolicyTarget;
+    use crate::validate::istio::testing::load;
 
     fn document(kind: &str, spec: &str) -> String {
         format!(
@@ -52,34 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_warnings_whatever_their_rules_say() {
-        let rules =
-            "{action: DENY, rules: [{to: [{operation: {paths: [/admin]}}], when: [{later: [1]}]}]}";
-        let tokens = "{jwtRules: [{issuer: a, fromHeaders: [{name: x}]}]}";
-        for (kind, spec, expected) in [
-            ("AuthorizationPolicy", "{}", vec!["W CM036 2"]),
-            ("AuthorizationPolicy", rules, vec!["W CM036 2"]),
-            (
-                "AuthorizationPolicy",
-                "{rulez: []}",
-                vec!["W CM036 2", "E CM021 4"],
-            ),
-            ("RequestAuthentication", tokens, vec!["W CM036 2"]),
-            (
-                "RequestAuthentication",
-                "{selector: {matchLabels: {app: '*'}}}",
-                vec!["W CM036 2", "E CM012 4"],
-            ),
-        ] {
-            check_of(&document(kind, spec), &expected);
-        }
-    }
-
-    #[test]
     fn scope_of_a_policy_is_read() {
         let (set, _) = load(&document(
             "AuthorizationPolicy",
-            "{selector: {matchLabels: {app: a}}, action: ALLOW}",
+            "{selector: {matchLabels: {app: a}}, rules: [{}]}",
         ));
         let policy = set
             .authorization_policies
@@ -87,7 +140,7 @@ mod tests {
             .next()
             .expect("it is good");
         assert_eq!(policy.spec.scope.selector["app"], "a");
-        assert!(!policy.spec.scope.has_targets);
+        assert_eq!(policy.spec.scope.targets, []);
         let targets = "{targetRefs: [{kind: Gateway, group: gateway.networking.k8s.io, name: a}]}";
         let (set, _) = load(&document("RequestAuthentication", targets));
         let policy = set
@@ -95,6 +148,9 @@ mod tests {
             .values()
             .next()
             .expect("it is good");
-        assert!(policy.spec.scope.has_targets);
+        assert_eq!(
+            policy.spec.scope.targets,
+            [PolicyTarget::Gateway("a".into())]
+        );
     }
 }

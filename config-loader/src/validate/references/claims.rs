@@ -70,7 +70,7 @@ fn check_addresses(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     let mut claims: Vec<Claim<'_, Address>> = Vec::new();
     let imports = &set.service_imports;
     let of_others = imports
-        .all_beside()
+        .all_in_other_groups()
         .filter(|(_, import)| import.id.group == MCS_API);
     for (_, import) in imports.iter().chain(of_others) {
         claims.extend(of_import(import));

@@ -69,7 +69,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// Returns the names of remote clusters with a gateway in `--clusters`.
-    pub(super) fn entered(&self) -> impl Iterator<Item = &'a str> {
+    pub(super) fn with_gateway(&self) -> impl Iterator<Item = &'a str> {
         let told = self.told.iter().filter(|(_, has_gateway)| **has_gateway);
         told.map(|(key, _)| last(key))
     }

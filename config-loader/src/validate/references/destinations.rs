@@ -20,8 +20,8 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     if set.destinations.is_empty() {
         return;
     }
-    let mut entered = entered(set);
-    entered.extend(clusters.entered());
+    let mut with_gateway = clusters_with_gateway(set);
+    with_gateway.extend(clusters.with_gateway());
     let meshes = Meshes::new(set, clusters);
     let routed = RoutedHosts::collect(set, clusters.domain);
     let mut hosts: HashMap<String, &Object<Destination>> = HashMap::new();
@@ -34,7 +34,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
             .own
             .is_none_or(|own| last(own) != last(&kube.service.cluster))
         {
-            check_gateway(set, (object, kube), (&entered, clusters), found);
+            check_gateway(set, (object, kube), (&with_gateway, clusters), found);
         }
         for (index, required) in object.spec.status.required_subsets.iter().enumerate() {
             if let Some(why) = idle(
@@ -104,7 +104,7 @@ fn check_host<'a>(
 }
 
 /// Returns the names of clusters with a known gateway.
-fn entered(set: &ResourceSet) -> BTreeSet<&str> {
+fn clusters_with_gateway(set: &ResourceSet) -> BTreeSet<&str> {
     let all = set.destinations.values();
     let gateways = all.filter_map(|object| match &object.spec.backing {
         Backing::Kube(kube) => Some(kube),
@@ -136,7 +136,7 @@ fn entered(set: &ResourceSet) -> BTreeSet<&str> {
 fn check_gateway(
     set: &ResourceSet,
     (object, kube): (&Object<Destination>, &KubeService),
-    (entered, clusters): (&BTreeSet<&str>, &Clusters<'_>),
+    (with_gateway, clusters): (&BTreeSet<&str>, &Clusters<'_>),
     found: &mut Vec<Diagnostic>,
 ) {
     let Some(federation) = &object.spec.status.federation else {
@@ -146,7 +146,7 @@ fn check_gateway(
     let name = Name::new(at.namespace.clone(), at.name.clone());
     let is_for_others = !federation.flat_network && !federation.meshes.is_empty();
     let may_be_own = clusters.own.is_none() && set.services.get(&name).is_some();
-    if !is_for_others || may_be_own || entered.contains(&*at.cluster) {
+    if !is_for_others || may_be_own || with_gateway.contains(&*at.cluster) {
         return;
     }
     let cluster = &at.cluster;

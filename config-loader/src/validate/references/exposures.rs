@@ -81,7 +81,10 @@ fn ports<'a>(set: &'a ResourceSet, name: &Name) -> BTreeSet<(u16, &'a str)> {
     let service = service.flat_map(|service| &service.spec.ports);
     let mut ports: BTreeSet<_> = service.map(|port| (port.port, &*port.name)).collect();
     let imports = &set.service_imports;
-    let imports = imports.get(name).into_iter().chain(imports.beside(name));
+    let imports = imports
+        .get(name)
+        .into_iter()
+        .chain(imports.in_other_groups(name));
     let imports = imports.flat_map(|import| &import.spec.ports);
     ports.extend(imports.map(|port| (port.port, &*port.name)));
     for object in set.destinations.values() {

@@ -51,7 +51,7 @@ pub(super) fn check(
             found.push(empty_import(import));
         }
     }
-    for (name, import) in imports.iter().chain(imports.all_beside()) {
+    for (name, import) in imports.iter().chain(imports.all_in_other_groups()) {
         check_paths(import, set.services.get(name), found);
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
             let conflict = taken
                 .iter()
                 .filter(shares)
-                .find_map(|other| Some((other, why(server, other.1)?)));
+                .find_map(|other| Some((other, conflict(server, other.1)?)));
             let Some(((owner, first), why)) = conflict else {
                 for other in taken.iter().filter(shares) {
                     let this: Taken<'_> = (object, server);
@@ -150,7 +150,7 @@ fn asks_clients(mode: ServerTlsMode) -> bool {
 }
 
 /// Returns the reason for which a server cannot be used next to an older one on the same port, if any.
-fn why(server: &Server, older: &Server) -> Option<String> {
+fn conflict(server: &Server, older: &Server) -> Option<String> {
     match (server.protocol.is_tls(), older.protocol.is_tls()) {
         (true, true) => {
             let names = || older.hosts.iter().map(|other| &other.host);

@@ -18,7 +18,7 @@ fn check_kind<T>(
     same: fn(&T, &T) -> bool,
     found: &mut Vec<Diagnostic>,
 ) {
-    for (name, hidden) in objects.all_beside() {
+    for (name, hidden) in objects.all_in_other_groups() {
         let Some(ruling) = objects.get(name) else {
             continue;
         };

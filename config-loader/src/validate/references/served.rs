@@ -37,7 +37,7 @@ pub(super) fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
         (service.exists, service.is_native) = (true, true);
     }
     let imports = &set.service_imports;
-    for (name, import) in imports.iter().chain(imports.all_beside()) {
+    for (name, import) in imports.iter().chain(imports.all_in_other_groups()) {
         let service = all.entry(name.clone()).or_default();
         service.exists = true;
         for port in &import.spec.ports {

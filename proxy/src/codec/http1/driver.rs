@@ -237,7 +237,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.heads = self.heads.wrapping_add(1);
         let asked = RequestTraits {
             method: head.request.method().into(),
-            newer: head.request.version() == Version::HTTP_11,
+            is_http11: head.request.version() == Version::HTTP_11,
             persistent: head.persistent,
             takes_trailers: head.takes_trailers,
         };
@@ -290,7 +290,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let response = Server::<A>::own_head(self.connection, status, text);
         let asked = RequestTraits {
             // `connection: close` goes to HTTP/1.0 as well
-            newer: true,
+            is_http11: true,
             persistent: false,
             ..asked
         };
@@ -397,8 +397,8 @@ impl<'a, A: Handler> Driver<'a, A> {
         // tells the peer that the rest of its request is not read
         let is_cut_short = self.connection.answered_here.take() && is_reading;
         // bytes that the client may have sent for a tunnel that was refused are no request
-        let is_no_tunnel =
-            asked.method == MethodKind::Connect && !encoder::is_switch(asked.method, parts.status);
+        let is_no_tunnel = asked.method == MethodKind::Connect
+            && !encoder::switches_protocol(asked.method, parts.status);
         if self.connection.draining.get() || is_cut_short || is_no_tunnel || self.inbox.is_last() {
             asked.persistent = false;
         }
@@ -424,7 +424,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let server = self.server;
         let out = &mut self.outbox.head;
         let begun = encoder::head(out, &parts, asked, size, |out| server.write_date(out));
-        let switching = encoder::is_switch(asked.method, parts.status);
+        let switching = encoder::switches_protocol(asked.method, parts.status);
         self.inbox.keep(parts.headers);
         Reply {
             body: None,

@@ -187,8 +187,8 @@ impl Expected {
         let announces = answer.headers.contains_key("trailer") && request.takes_trailers;
         let mut expected = Self {
             whole: Some(!fails),
-            has_trailers: has_trailers && announces && length.is_none() && request.newer,
-            until_close: length.is_none() && !request.newer,
+            has_trailers: has_trailers && announces && length.is_none() && request.is_http11,
+            until_close: length.is_none() && !request.is_http11,
             exceeds: false,
             body,
         };
@@ -352,7 +352,7 @@ impl Outcome<'_> {
         } else if let Some(whole) = expected.whole {
             assert_eq!(response.is_whole, whole, "reply {index}");
         }
-        if request.newer {
+        if request.is_http11 {
             let hints = response.interims.iter().filter(|status| **status == 103);
             assert_eq!(hints.count(), answer.interims, "interims of {index}");
         }

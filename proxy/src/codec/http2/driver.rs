@@ -371,7 +371,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let unserved = refusal.unserved(None, status);
         self.server.handler.refused(self.connection, &unserved);
         self.reply_with_status(place, status);
-        self.settle(place);
+        self.finish_if_answered(place);
     }
 
     fn reply_with_status(&mut self, place: usize, status: StatusCode) {
@@ -443,7 +443,7 @@ impl<'a, A: Handler> Driver<'a, A> {
                     .interim(place, StatusCode::CONTINUE, &HeaderMap::new());
             }
         }
-        self.settle(place);
+        self.finish_if_answered(place);
     }
 
     fn work(&mut self, place: usize, work: Work<A>, cx: &mut Context<'_>) -> Work<A> {
@@ -614,7 +614,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// Resets a stream whose response is complete if the rest of its request is not read, and removes it once it has
     /// ended.
-    fn settle(&mut self, place: usize) {
+    fn finish_if_answered(&mut self, place: usize) {
         let slot = &self.slots[place];
         let unread = slot.lane.as_ref().is_none_or(|lane| lane.is_abandoned());
         if unread && self.engine.is_answered(place) {

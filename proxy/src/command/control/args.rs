@@ -39,20 +39,16 @@ pub struct ControlArgs {
     pub server: ServerArgs,
 }
 
+const DATA_HELP: &str =
+    "Data directory: the store, certificates, tokens, the audit log. Made if it does not exist";
+
 /// Settings of the server.
 #[derive(Debug, Args)]
+#[command(mut_arg("data", |data| data.help(DATA_HELP)))]
 pub struct ServerArgs {
-    /// Data directory: the store, certificates, tokens, the audit log. Made if it does not exist
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "STRAIT_CONTROL_DATA",
-        default_value = "strait-control"
-    )]
-    pub data: PathBuf,
-    /// The etcd that replicas share.
+    /// The data directory.
     #[command(flatten)]
-    pub etcd: EtcdArgs,
+    pub data: DataArgs,
     /// Address of the API, HTTPS only
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:6444", env = "STRAIT_CONTROL_LISTEN", value_parser = socket_address)]
     pub listen: SocketAddr,

@@ -34,7 +34,7 @@ impl Screen {
     }
 
     /// Installs the process log. On a terminal it is printed above the table, otherwise to standard error.
-    pub(super) fn log(&self, filter: &str) -> Result<LogControl, LogError> {
+    pub(super) fn install_log(&self, filter: &str) -> Result<LogControl, LogError> {
         if !self.is_terminal {
             return LogControl::install(filter);
         }

@@ -35,7 +35,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     let screen = Screen::new();
     let logging = screen
-        .log(&settings.log_level)
+        .install_log(&settings.log_level)
         .map_err(|error| usage(format!("--log-level: {error}")))?;
     let listener = TcpListener::bind(args.control)
         .map_err(|error| bind_error("control API", args.control, &error))?;

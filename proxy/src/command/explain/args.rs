@@ -1,10 +1,8 @@
 //! Arguments of `strait explain`.
 
-use std::path::PathBuf;
-
 use clap::{ArgGroup, Args, ValueEnum};
 
-use crate::command::args::{IdentityArgs, ReadingArgs};
+use crate::command::args::{FilesArgs, IdentityArgs, ReadingArgs};
 
 const HELP: &str = "\
 Loads and compiles the configuration as `strait run` does, and uses the same matcher as traffic. Shows the listener, the \
@@ -20,6 +18,7 @@ Examples:
   strait explain --listener 8081 GET http://shop.example/
   strait explain CONNECT tls://db.example:5432
   strait explain CONNECT tcp://127.0.0.1:9000
+  strait explain --identity cluster.local/ns/web/sa/web DELETE http://shop.example/cart
   strait explain --admin 127.0.0.1:15000 GET http://shop.example/cart
   strait explain -o json GET http://shop.example/ | jq .destinations
 
@@ -30,16 +29,9 @@ Exit codes: 0 a rule matches the request (even if no endpoint can serve it), 1 n
 #[command(after_help = HELP)]
 #[command(group(ArgGroup::new("source").args(["paths", "admin"]).required(true).multiple(true)))]
 pub struct ExplainArgs {
-    /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
-    #[arg(
-        short = 'f',
-        long = "config",
-        visible_alias = "filename",
-        value_name = "PATH",
-        env = "STRAIT_CONFIG",
-        value_delimiter = ','
-    )]
-    pub paths: Vec<PathBuf>,
+    /// Files that resources come from.
+    #[command(flatten)]
+    pub files: FilesArgs,
     /// Strictness of reading.
     #[command(flatten)]
     pub reading: ReadingArgs,
@@ -56,6 +48,16 @@ pub struct ExplainArgs {
     /// Address of the client, for session affinity and hashing by address
     #[arg(long, value_name = "IP", env = "STRAIT_EXPLAIN_CLIENT")]
     pub client: Option<String>,
+    /// Identity of the client that policies see, as its certificate would prove it: DOMAIN/ns/NAMESPACE/sa/ACCOUNT
+    #[arg(
+        long = "identity",
+        value_name = "PRINCIPAL",
+        env = "STRAIT_EXPLAIN_IDENTITY"
+    )]
+    pub client_identity: Option<String>,
+    /// Claims that policies see, as if a token with them were verified: a JSON object
+    #[arg(long, value_name = "JSON", env = "STRAIT_EXPLAIN_JWT")]
+    pub jwt: Option<String>,
     /// Header of the request; may be repeated
     #[arg(
         short = 'H',

@@ -32,6 +32,11 @@ fn target(args: &ExplainArgs) -> String {
     if let Some(client) = &args.client {
         add("client", client);
     }
+    for (name, value) in [("identity", &args.client_identity), ("jwt", &args.jwt)] {
+        if let Some(value) = value {
+            add(name, value);
+        }
+    }
     if let Some(listener) = &args.listener {
         add("listener", listener);
     }

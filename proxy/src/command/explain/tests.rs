@@ -17,7 +17,8 @@ fn explain_with(file: &str, arguments: &[&str]) -> Explanation {
     let fixed = ["explain", "--config", &path];
     let line = Line::try_parse_from(fixed.iter().chain(arguments)).unwrap();
     let args = line.explain;
-    let loaded = config_loader::load_files(&args.paths, config_loader::LoadOptions::default());
+    let loaded =
+        config_loader::load_files(&args.files.paths, config_loader::LoadOptions::default());
     let errors: Vec<&Diagnostic> = loaded
         .diagnostics
         .iter()

@@ -42,7 +42,11 @@ impl Bound<'_> {
     }
 
     /// Whether a route source is attached to the server and the server accepts one of its hosts.
-    pub(in crate::compile) fn has(&self, source: &RouteSource, identity: &Identity) -> bool {
+    pub(in crate::compile) fn serves_source(
+        &self,
+        source: &RouteSource,
+        identity: &Identity,
+    ) -> bool {
         source.is_attached_to(&self.reference)
             && !served_hosts(source, self.server, identity).is_empty()
     }

@@ -54,7 +54,7 @@ impl KeptHosts {
         let Some((before, reads)) = &self.reads.list else {
             return false;
         };
-        self.cause = clusters.changes().why(reads).cloned();
+        self.cause = clusters.changes().cause_for(reads).cloned();
         self.cause.is_none() && *before == servers
     }
 

@@ -104,7 +104,7 @@ impl OpaqueCompiler<'_> {
     /// Returns the route sources with a host of a server, in the order of their precedence.
     fn attached<'s>(&'s self, bound: &'s Bound<'_>) -> impl Iterator<Item = &'s RouteSource> {
         let sources = self.sources.iter();
-        sources.filter(|source| bound.has(source, self.identity))
+        sources.filter(|source| bound.serves_source(source, self.identity))
     }
 
     /// Adds the first rule of the first route source whose port and gateways match, preceded by the rules of earlier

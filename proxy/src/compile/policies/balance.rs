@@ -36,7 +36,7 @@ pub(in crate::compile) fn balance(
     let detects = outlier.is_some();
     let spread = match (zones, setting) {
         (Some(zones), _) => zone_aware(zones),
-        (None, Some(setting)) => asked_spread(setting, detects, identity),
+        (None, Some(setting)) => configured_locality_policy(setting, detects, identity),
         (None, None) => default_locality_policy(service.distribution, detects),
     };
     let outlier_policy = match outlier {
@@ -201,7 +201,11 @@ fn within_a_member(spread: Spread) -> Spread {
 }
 
 /// Returns the distribution of `localityLbSetting`.
-fn asked_spread(setting: &LocalitySetting, detects: bool, identity: &Identity) -> Spread {
+fn configured_locality_policy(
+    setting: &LocalitySetting,
+    detects: bool,
+    identity: &Identity,
+) -> Spread {
     if !setting.enabled {
         return Spread::Flat;
     }

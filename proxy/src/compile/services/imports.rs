@@ -80,7 +80,7 @@ fn add_import(collector: &mut Collector<'_>, object: &Arc<Object<ServiceImport>>
     }
     draft.service.imported_account = account(object);
     add(collector, &mut draft, object);
-    for other in collector.view.beside::<ServiceImport>(key) {
+    for other in collector.view.get_in_other_groups::<ServiceImport>(key) {
         add(collector, &mut draft, other);
     }
     let viewer = Viewer::new(&collector.members().own, collector.identity);
@@ -97,7 +97,7 @@ fn add_import(collector: &mut Collector<'_>, object: &Arc<Object<ServiceImport>>
                 let ruling = [object].into_iter();
                 let others = collector
                     .view
-                    .beside::<ServiceImport>(key)
+                    .get_in_other_groups::<ServiceImport>(key)
                     .iter()
                     .filter(|other| adds_address(other));
                 for import in ruling.chain(others) {

@@ -32,11 +32,11 @@ impl Services {
             }
         }
         for (host, why) in hosts {
-            claims_differ |= self.renew_outside(renewal, &host, &why, changes);
+            claims_differ |= self.renew_service_without_clusters(renewal, &host, &why, changes);
         }
         if claims_differ {
             let claims = self.units.values().flat_map(|made| &made.claims);
-            let vips = Vips::settle(claims.collect());
+            let vips = Vips::assign(claims.collect());
             if vips != self.vips {
                 self.vips = vips;
                 changes.add(VIPS, &"addresses of services".into());
@@ -62,7 +62,7 @@ impl Services {
     }
 
     fn renew_members(&mut self, renewal: Renewal<'_>, changes: &mut Changes) {
-        let Some(why) = changes.why(&self.members_from).cloned() else {
+        let Some(why) = changes.cause_for(&self.members_from).cloned() else {
             return;
         };
         let collect = || Members::collect(renewal.view(), &self.slices, renewal.identity);
@@ -84,7 +84,7 @@ impl Services {
     ) -> bool {
         let mut stale: Vec<(Unit, Arc<str>)> = Vec::new();
         let mut claims_differ = false;
-        if let Some(why) = changes.why(&self.units_from).cloned() {
+        if let Some(why) = changes.cause_for(&self.units_from).cloned() {
             let (units, reads) = renewal.tape.part(|| units(renewal.view()));
             self.units_from = reads;
             let is_gone = |unit: &&Unit| !matches!(unit, Unit::Outside(_)) && !units.contains(unit);
@@ -95,7 +95,7 @@ impl Services {
                 let (hosts, claims) =
                     made.map_or_else(Default::default, |made| (made.hosts, made.claims));
                 claims_differ |= !claims.is_empty();
-                self.free(hosts, &why, freed, changes);
+                self.remove_services(hosts, &why, freed, changes);
             }
             let new = units
                 .into_iter()
@@ -127,20 +127,20 @@ impl Services {
                 self.readers.remove(&outside);
                 let outside = self.units.remove(&outside);
                 claims_differ |= outside.is_some_and(|outside| !outside.claims.is_empty());
-                self.put(draft.finish(), &why, changes);
+                self.replace_service(draft.finish(), &why, changes);
             }
             let old = old
                 .into_iter()
                 .filter(|host| !made.hosts.contains(host))
                 .collect();
-            self.free(old, &why, freed, changes);
+            self.remove_services(old, &why, freed, changes);
             self.units.insert(unit, made);
         }
         claims_differ
     }
 
-    /// Rebuilds a host outside of all clusters. Returns whether the claimed addresses changed.
-    fn renew_outside(
+    /// Rebuilds the service of a host that is in no Kubernetes cluster. Returns whether the claimed addresses changed.
+    fn renew_service_without_clusters(
         &mut self,
         renewal: Renewal<'_>,
         host: &Arc<str>,
@@ -161,12 +161,12 @@ impl Services {
         let claims_differ = before.unwrap_or_default() != made.claims;
         if drafts.is_empty() {
             self.readers.remove(&unit);
-            self.free(vec![Arc::clone(host)], why, &mut Hosts::new(), changes);
+            self.remove_services(vec![Arc::clone(host)], why, &mut Hosts::new(), changes);
         } else {
             self.units.insert(unit, made);
         }
         for draft in drafts {
-            self.put(draft.finish(), why, changes);
+            self.replace_service(draft.finish(), why, changes);
         }
         claims_differ
     }
@@ -197,7 +197,7 @@ impl Services {
     }
 
     /// Stores a service, and records the change of its host.
-    fn put(&mut self, service: Service, why: &Arc<str>, changes: &mut Changes) {
+    fn replace_service(&mut self, service: Service, why: &Arc<str>, changes: &mut Changes) {
         let host = Arc::clone(&service.host);
         changes.add(EVERY, why);
         changes.add_host(SERVICE, &host, why);
@@ -209,7 +209,7 @@ impl Services {
     }
 
     /// Removes services, and records the change of their hosts.
-    fn free(
+    fn remove_services(
         &mut self,
         hosts: Vec<Arc<str>>,
         why: &Arc<str>,

@@ -56,8 +56,8 @@ pub(in crate::compile) struct Vips {
 }
 
 impl Vips {
-    /// Settles the claims: if several claim one address, the oldest wins.
-    pub(in crate::compile) fn settle(mut claims: Vec<&Claim>) -> Self {
+    /// Assigns each address to the host of its oldest claim.
+    pub(in crate::compile) fn assign(mut claims: Vec<&Claim>) -> Self {
         claims.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
         let mut vips = Self::default();
         for claim in claims {
@@ -139,7 +139,7 @@ mod tests {
             claim(9, "::ffff:10.1.0.8/128", "mapped"),
             claim(9, "fd00::7/128", "six"),
         ];
-        let vips = Vips::settle(claims.iter().collect());
+        let vips = Vips::assign(claims.iter().collect());
         let rows = [
             ("old", "10.1.0.9"),
             ("block", "10.1.0.0/16"),

@@ -12,7 +12,7 @@ use crate::compile::tests::world::World;
 use crate::compile::tests::world::load;
 use crate::snapshot::Snapshot;
 use traffic::cluster::{Cluster, PickInput};
-use traffic::registry::{Moment, why};
+use traffic::registry::{Moment, exclusion};
 
 const SERVICE: &str = "Service ns1/web {ports: [{name: http, port: 80}]}";
 const POLICY: &str = "GlobalTrafficPolicy ns1/web {lbType: ActiveActive}";
@@ -79,15 +79,15 @@ fn recovered_cluster_gets_its_share_at_once() {
     let away = gateway(snapshot, 2);
     let health = &away.endpoints()[0].state.health;
     for round in 0..3 {
-        health.exclude(why::UNHEALTHY);
+        health.exclude(exclusion::UNHEALTHY);
         refresh(away, Moment(2 + round));
         assert_eq!(ten(snapshot), others);
-        health.admit(why::UNHEALTHY, Moment(2 + round));
+        health.admit(exclusion::UNHEALTHY, Moment(2 + round));
         refresh(away, Moment(2 + round));
         assert_eq!(ten(snapshot), shared);
     }
     // the tables are not rebuilt yet, but the endpoint gets no requests
-    health.exclude(why::UNHEALTHY);
+    health.exclude(exclusion::UNHEALTHY);
     assert_eq!(ten(snapshot), others);
 }
 

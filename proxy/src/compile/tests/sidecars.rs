@@ -11,7 +11,7 @@ use traffic::route::{OpaqueHead, RuleIdx};
 /// `bytes`.
 pub(super) fn reach(world: &World, intake: Intake, dialed: &str, says: &str) -> String {
     let dialed: SocketAddr = dialed.parse().unwrap();
-    let Some(listener) = world.snapshot.captured(intake, dialed) else {
+    let Some(listener) = world.snapshot.captured_listener(intake, dialed) else {
         return "no listener".to_owned();
     };
     let (protocol, name) = says.split_once(' ').unwrap_or((says, ""));
@@ -453,7 +453,9 @@ fn retries_of_a_service_that_no_virtual_service_routes_avoid_tried_endpoints() {
     for (resources, expected) in [(&[WEB][..], Some(true)), (&[WEB, rule], None)] {
         let world = World::sidecar(resources);
         let dialed = "10.0.0.1:80".parse().unwrap();
-        let listener = world.snapshot.captured(Intake::CapturedOutbound, dialed);
+        let listener = world
+            .snapshot
+            .captured_listener(Intake::CapturedOutbound, dialed);
         let hosts = listener.unwrap().http(Security::Plain).unwrap();
         let host = hosts.find("web.default.svc.cluster.local").unwrap();
         let retry = host.route(RuleIdx(0)).filters.retry.as_ref();

@@ -205,6 +205,7 @@ pub(in crate::compile) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> 
         path: &normalize_path(path).unwrap(),
         query,
         headers: &headers,
+        claims: None,
     };
     let mut listeners = snapshot.listeners.values();
     let Some(listener) = listeners.find(|listener| listener.key.address.port() == port) else {
@@ -232,6 +233,7 @@ pub(in crate::compile) fn ask_host(
         path: "/",
         query: None,
         headers: &headers,
+        claims: None,
     };
     let found = listener.http(security).and_then(|hosts| {
         let host = hosts.find(host)?;

@@ -10,6 +10,8 @@ use config_loader::ResourceSet;
 use config_loader::catalog::{Changes, Readers, Tape};
 
 use crate::compile::Inputs;
+use crate::compile::authentication::KeptAuthentication;
+use crate::compile::authorization::KeptRules;
 #[cfg(test)]
 use crate::compile::service::Service;
 use crate::compile::services::Services;
@@ -19,6 +21,9 @@ use crate::compile::update::host_reads::AllHostReads;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
 use traffic::registry::ClusterId;
+
+/// Rules of policies for requests.
+type KeptPolicies = (KeptRules, KeptAuthentication);
 
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
@@ -30,6 +35,7 @@ struct CachedServices {
     certificates: u64,
     services: Services,
     routes: VisibleRoutes,
+    rules: KeptPolicies,
     clusters: Readers<ClusterId>,
     hosts: AllHostReads,
 }
@@ -44,6 +50,8 @@ pub(in crate::compile) struct Start {
     pub hosts: AllHostReads,
     /// Differences from the compile before.
     pub changes: Changes,
+    /// Rules of policies for requests.
+    pub rules: KeptPolicies,
 }
 
 impl ServiceCache {
@@ -59,12 +67,14 @@ impl ServiceCache {
                 clusters: Readers::default(),
                 hosts: AllHostReads::default(),
                 changes: Changes::everything("identity of the proxy"),
+                rules: Default::default(),
             };
         };
         let CachedServices {
             resources: before,
             mut services,
             routes,
+            rules,
             clusters,
             hosts,
             ..
@@ -88,6 +98,7 @@ impl ServiceCache {
             clusters,
             hosts,
             changes,
+            rules,
         }
     }
 
@@ -96,7 +107,7 @@ impl ServiceCache {
         &mut self,
         inputs: &Inputs<'_>,
         certificates: u64,
-        (services, routes): (Services, VisibleRoutes),
+        (services, routes, rules): (Services, VisibleRoutes, KeptPolicies),
         (clusters, hosts): (Readers<ClusterId>, AllHostReads),
     ) {
         self.0 = Some(CachedServices {
@@ -105,6 +116,7 @@ impl ServiceCache {
             certificates,
             services: services.without_lists(),
             routes,
+            rules,
             clusters,
             hosts,
         });

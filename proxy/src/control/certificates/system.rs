@@ -28,7 +28,7 @@ const BUILT_IN: &str = "the built-in CA certificates";
 
 /// Reads the file that the environment names, else the first existing file, else returns the certificates in the
 /// binary.
-pub(super) fn authorities() -> Result<NamedContent, Problem> {
+pub(in crate::control) fn authorities() -> Result<NamedContent, Problem> {
     let named = std::env::var(VARIABLE).ok();
     let named = named.filter(|path| !path.is_empty());
     find(named.as_deref(), &FILES)

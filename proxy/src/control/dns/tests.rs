@@ -166,7 +166,7 @@ async fn search_domains_of_the_system_apply() {
         (5, "a.svc.test.", ip(3)),
         (1, "svc.", ip(2)),
     ] {
-        let lookup = lookup_by(asking(&[server.address], conf(ndots))).unwrap();
+        let lookup = lookup_by(resolver_with_servers(&[server.address], conf(ndots))).unwrap();
         let found = lookup(new(name)).await.unwrap();
         assert_eq!(
             (&*found.addresses, found.ttl.as_secs()),
@@ -174,7 +174,7 @@ async fn search_domains_of_the_system_apply() {
             "{ndots} {name}"
         );
     }
-    let lookup = lookup_by(asking(&[server.address], conf(1))).unwrap();
+    let lookup = lookup_by(resolver_with_servers(&[server.address], conf(1))).unwrap();
     assert!(lookup(new("other.test")).await.is_err());
 }
 
@@ -187,7 +187,7 @@ async fn ttl_of_an_answer_is_the_minimum_of_its_records() {
         &[(90, server::at("10.0.0.1")), (60, server::at("::1"))],
     );
     let conf = Default::default();
-    let lookup = lookup_by(asking(&[server.address], conf)).unwrap();
+    let lookup = lookup_by(resolver_with_servers(&[server.address], conf)).unwrap();
     let found = lookup(new("a.test")).await.unwrap();
     assert_eq!((found.addresses.len(), found.ttl.as_secs()), (2, 7));
     let asked = server.asked();
@@ -199,7 +199,7 @@ async fn ttl_of_an_answer_is_the_minimum_of_its_records() {
 async fn failed_address_family_keeps_its_addresses() {
     let server = server::Dns::start();
     server.set("a.test", &[(30, server::at("10.0.0.1"))]);
-    let lookup = lookup_by(asking(&[server.address], Default::default())).unwrap();
+    let lookup = lookup_by(resolver_with_servers(&[server.address], Default::default())).unwrap();
     let held: [IpAddr; 2] = [ip(9), "::9".parse().unwrap()];
     let question = LookupRequest {
         name: "a.test".into(),
@@ -228,7 +228,7 @@ async fn names_in_the_hosts_file_cause_no_query() {
     hosts.read_hosts_conf(file.as_bytes()).unwrap();
     let text = "nameserver 192.0.2.1\nsearch ns.test\n";
     let conf = system_conf::parse_resolv_conf(text).unwrap();
-    let lookup = lookup_after(hosts, asking(&[server.address], conf)).unwrap();
+    let lookup = lookup_after(hosts, resolver_with_servers(&[server.address], conf)).unwrap();
     let six = |text: &str| text.parse::<IpAddr>().unwrap();
     for (name, addresses) in [
         ("a.test", vec![ip(9)]),

@@ -119,7 +119,7 @@ impl ForwardedRequest<'_> {
         record: &mut Record,
     ) -> bool {
         self.moves += 1;
-        record.goes_to(picked.clone());
+        record.replace_endpoint(picked.clone());
         let before = std::mem::replace(&mut self.picked, picked);
         self.picked.is_reached_as(&before) || self.remake(context, record)
     }
@@ -135,7 +135,7 @@ impl ForwardedRequest<'_> {
         picked: PickedEndpoint,
         record: &mut Record,
     ) -> Result<(), Kind> {
-        record.attempt_begins(picked.clone());
+        record.record_attempt(picked.clone());
         self.picked = picked;
         if let Some(deadline) = &mut self.deadline {
             deadline.next_attempt();

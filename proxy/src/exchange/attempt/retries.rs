@@ -67,7 +67,7 @@ pub(super) async fn run(
             Err(kind) => Err(Error::new(kind)),
         };
         if begun.is_ok() {
-            record.attempt_ended(&attempted);
+            record.record_attempt_result(&attempted);
         }
         let facts = RequestFacts {
             context,

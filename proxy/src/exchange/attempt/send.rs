@@ -245,7 +245,7 @@ impl Outgoing {
     }
 
     /// Frees the memory of further attempts, because none follows.
-    pub fn settle(&mut self) {
+    pub fn release_saved(&mut self) {
         let saved = match &self.form {
             Form::Http1 { saved, .. } => saved.as_deref(),
             Form::Http2(http2) => http2.saved.as_ref(),

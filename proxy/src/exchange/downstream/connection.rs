@@ -14,6 +14,7 @@ use crate::snapshot::{ListenerKey, Security};
 use crate::tls::Identity;
 use crate::tls::peer::PeerCertificate;
 use crate::upstream::Client;
+use traffic::authz::Peer;
 use traffic::cluster::{Endpoint, SharedProperties};
 use traffic::filter::{Scheme, TlsContext};
 
@@ -102,6 +103,16 @@ impl<'a> PeerIdentity<'a> {
     /// Whether the client presented a certificate, which the handshake has verified.
     pub fn has_certificate(self) -> bool {
         self.0.is_some_and(|handshake| handshake.peer.is_some())
+    }
+
+    /// The client's identity in the mesh: the only URI of its certificate, if that has the form of the mesh.
+    ///
+    /// Source: SPIFFE X.509-SVID 2, which allows one URI.
+    pub fn of_mesh(self) -> Option<Peer<'a>> {
+        let facts = self.0?.peer.as_ref()?.facts()?;
+        let mut uris = facts.names.iter().filter_map(certificate::Name::uri);
+        let only = uris.next().filter(|_| uris.next().is_none())?;
+        Peer::parse(only)
     }
 
     /// First URI of the client's certificate, such as `spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT`.

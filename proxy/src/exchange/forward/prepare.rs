@@ -152,7 +152,7 @@ fn pick<B>(
     let Some(target) = Target::find(context.snapshot, destination.cluster) else {
         return Err(Target::unknown(context.snapshot, destination.cluster));
     };
-    record.target(&target);
+    record.record_target(&target);
     let head = (target.cluster().hash_key())
         .map(|_| hashed_head(context, destination, (request, cleaned), record));
     let Affinity { ask, cookie, visit } = Affinity::of(context, &target, head, record.started());
@@ -264,7 +264,7 @@ fn forwarded<'a>(
     };
     readdress(&mut parts, protocol, context.origin.scheme, authority);
     if let Some(log) = record.log_mut() {
-        log.forwarded(&parts);
+        log.record_upstream_request(&parts);
     }
     let extras = Extras {
         memory: (request_policy.retriable || picked.is_member())
@@ -279,7 +279,7 @@ fn forwarded<'a>(
         host: picked.host(context.worker, &parts),
         moves: picked.is_member(),
     };
-    record.went_to(picked.clone(), &progress);
+    record.record_first_endpoint(picked.clone(), &progress);
     let head = (&mut parts, added, picked.endpoint().hop.as_ref());
     let outgoing = Outgoing::new(context, options, head, body);
     ForwardedRequest {

@@ -102,7 +102,7 @@ impl StreamBody {
         match Pin::new(&mut self.incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(record) = &mut self.record {
-                    record.saw_frame(&frame);
+                    record.record_frame(&frame);
                 }
                 if self.incoming.is_end_stream() {
                     self.end(Ending::Complete);

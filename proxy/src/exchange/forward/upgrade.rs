@@ -54,6 +54,6 @@ async fn copy_both_ways(downstream: Switched, mut upstream: Upgraded, record: Bo
 
 impl Count for Box<Record> {
     fn carried(&mut self, received: u64, sent: u64) {
-        self.tunneled(received, sent);
+        self.record_tunnel_bytes(received, sent);
     }
 }

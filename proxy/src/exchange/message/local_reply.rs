@@ -84,6 +84,16 @@ impl LocalReply {
         "misdirected_request",
     );
 
+    /// A policy denies the request.
+    ///
+    /// Source: Envoy's RBAC filter.
+    pub const DENIED: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        ResponseFlags::NONE,
+        "RBAC: access denied",
+        "rbac_access_denied_matched_policy[none]",
+    );
+
     /// The request has no host.
     pub const NO_HOST: Self = Self::new(
         StatusCode::BAD_REQUEST,

@@ -39,6 +39,7 @@ pub struct LogFields {
     cluster: Option<Arc<str>>,
     ends: Option<Rc<ConnectionInfo>>,
     transport_failure: Option<Arc<str>>,
+    audit: Option<Arc<str>>,
 }
 
 impl LogFields {
@@ -67,11 +68,12 @@ impl LogFields {
             cluster: None,
             ends: None,
             transport_failure: None,
+            audit: None,
         }))
     }
 
     /// Replaces fields by those of the upstream request, which Envoy's log shows; only the path stays the client's.
-    pub fn forwarded(&mut self, parts: &Parts) {
+    pub fn record_upstream_request(&mut self, parts: &Parts) {
         let headers = &parts.headers;
         self.forwarded_for = headers.get(X_FORWARDED_FOR).cloned();
         self.request_id = headers.get(X_REQUEST_ID).cloned();
@@ -80,23 +82,28 @@ impl LogFields {
         self.authority = authority(&parts.uri, headers);
     }
 
+    /// Records the AUDIT policy that matched the request.
+    pub fn record_audit(&mut self, policy: &Arc<str>) {
+        self.audit = Some(Arc::clone(policy));
+    }
+
     /// Records the route of the request.
-    pub fn routed(&mut self, route: &Arc<str>) {
+    pub fn record_route(&mut self, route: &Arc<str>) {
         self.route = Some(Arc::clone(route));
     }
 
     /// Records the cluster of the request.
-    pub fn target(&mut self, cluster: &Arc<str>) {
+    pub fn record_cluster(&mut self, cluster: &Arc<str>) {
         self.cluster = Some(Arc::clone(cluster));
     }
 
     /// Records the upstream connection.
-    pub fn carried_by(&mut self, ends: &Rc<ConnectionInfo>) {
+    pub fn record_connection(&mut self, ends: &Rc<ConnectionInfo>) {
         self.ends = Some(Rc::clone(ends));
     }
 
     /// Records the transport's reason for a failed connection.
-    pub fn transport_failed(&mut self, reason: &Arc<str>) {
+    pub fn record_transport_failure(&mut self, reason: &Arc<str>) {
         self.transport_failure = Some(Arc::clone(reason));
     }
 
@@ -137,6 +144,7 @@ impl LogFields {
             response_code: end.record.code,
             flags: end.record.flags,
             response_code_details: Some(end.details),
+            audit: self.audit.as_deref(),
             connection_termination_details: None,
             upstream_transport_failure_reason: self.transport_failure.as_deref(),
             bytes_received: end.record.request_bytes,

@@ -10,7 +10,7 @@ use crate::telemetry::{ReplayCause, ShiftReason};
 use traffic::cluster::Cluster;
 use traffic::cluster::federation::{Choice, Federation, Pool, PoolSet};
 use traffic::error::Kind;
-use traffic::registry::{ClusterId, why};
+use traffic::registry::{ClusterId, exclusion};
 
 impl Target {
     /// Picks a pool, and an endpoint in it.
@@ -123,14 +123,14 @@ impl Target {
     /// The reply to a request without an endpoint; its details give the reason.
     pub(in crate::exchange) fn no_endpoint_reply(&self) -> LocalReply {
         let cluster = self.cluster();
-        let reply = LocalReply::from_kind(cluster.why_none());
+        let reply = LocalReply::from_kind(cluster.no_endpoint_kind());
         let details = match (cluster.absence, &cluster.federation) {
             (Some(absence), _) => absence.details().into(),
             (None, federation) => {
                 let pools = federation.iter().flat_map(|one| one.pools());
                 let pools = pools.filter_map(|pool| self.snapshot().cluster(pool.cluster));
                 let own = federation.is_none().then_some(cluster);
-                self.why_out(pools.chain(own))
+                self.exclusion_reason(pools.chain(own))
                     .map_or(reply.details, Into::into)
             }
         };
@@ -153,16 +153,16 @@ impl Target {
     /// The reason why none of these endpoints is usable, for the log. `None` if one is usable by now, or if no endpoint
     /// was to be picked.
     #[cold]
-    fn why_out<'c>(
+    fn exclusion_reason<'c>(
         &self,
         mut clusters: impl Iterator<Item = &'c Arc<Cluster>> + Clone,
     ) -> Option<&'static str> {
-        if self.cluster().why_none() != Kind::NoHealthyUpstream {
+        if self.cluster().no_endpoint_kind() != Kind::NoHealthyUpstream {
             return None;
         }
-        match why_not(clusters.clone()) {
-            out if out & why::EJECTED != 0 => Some("no_healthy_upstream{all_ejected}"),
-            out if out & why::UNHEALTHY != 0 => Some("no_healthy_upstream{unhealthy}"),
+        match exclusions(clusters.clone()) {
+            out if out & exclusion::EJECTED != 0 => Some("no_healthy_upstream{all_ejected}"),
+            out if out & exclusion::UNHEALTHY != 0 => Some("no_healthy_upstream{unhealthy}"),
             _ => clusters
                 .any(|cluster| !cluster.unresolved.is_empty())
                 .then_some("no_healthy_upstream{unresolved}"),
@@ -184,9 +184,9 @@ impl Target {
         } else {
             let pools = federation.pools().iter().filter(|pool| pool.tier == from);
             let clusters = pools.filter_map(|pool| self.snapshot().cluster(pool.cluster));
-            match why_not(clusters) {
-                out if out & why::EJECTED != 0 => ShiftReason::Ejected,
-                out if out & why::UNHEALTHY != 0 => ShiftReason::Unhealthy,
+            match exclusions(clusters) {
+                out if out & exclusion::EJECTED != 0 => ShiftReason::Ejected,
+                out if out & exclusion::UNHEALTHY != 0 => ShiftReason::Unhealthy,
                 _ => ShiftReason::NoEndpoints,
             }
         };
@@ -211,7 +211,7 @@ impl Target {
 }
 
 /// Bits of [`why`]: all reasons that exclude an endpoint of these clusters.
-fn why_not<'c>(clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> u32 {
+fn exclusions<'c>(clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> u32 {
     let endpoints = clusters.flat_map(|cluster| cluster.endpoints());
     let reasons = endpoints.map(|endpoint| endpoint.state.health.reasons());
     reasons.fold(0, |all, reasons| all | reasons)

@@ -14,6 +14,7 @@ use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
+use crate::exchange::token_cache::Verified;
 use crate::exchange::worker::SnapshotRef;
 use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
@@ -70,8 +71,12 @@ impl Found {
         Ok(())
     }
 
-    /// Whether the address that the client dialed is the endpoint of a destination.
+    /// Whether the client uses the sidecar as its HTTP proxy, and the address of the named host is the endpoint of a
+    /// destination.
     pub fn needs_address(&self, snapshot: &SnapshotRef) -> bool {
+        if !self.is_proxied() {
+            return false;
+        }
         let split = self.route().split.as_ref();
         let mut destinations = split.into_iter().flat_map(Split::entries);
         destinations.any(|(_, one)| {
@@ -214,6 +219,7 @@ pub fn matched_head<'a, B>(
     authority: &'a str,
     host: &'a str,
 ) -> RequestHead<'a> {
+    let claims = request.extensions().get::<Arc<Verified>>();
     RequestHead {
         method: request.method(),
         scheme: scheme.as_str(),
@@ -222,6 +228,7 @@ pub fn matched_head<'a, B>(
         path: request.uri().path(),
         query: request.uri().query(),
         headers: request.headers(),
+        claims: claims.map(|verified| &verified.claims),
     }
 }
 

@@ -364,7 +364,7 @@ impl PickedEndpoint {
             return;
         }
         if let Some(verdict) = cluster.report(self.index(), outcome) {
-            let turn = cluster.state.ejections.turn();
+            let turn = cluster.state.ejections.lock();
             cluster.decide(
                 self.index(),
                 verdict,

@@ -21,7 +21,7 @@ pub(super) fn enter<A: Handler>(
     intake: Intake,
 ) -> Option<Service> {
     let dialed = connection.original_destination();
-    let service = dialed.and_then(|dialed| connection.captured(intake, dialed));
+    let service = dialed.and_then(|dialed| connection.assign_captured(intake, dialed));
     if service.is_none() {
         connection.count(Counter::NotCaptured);
     }

@@ -101,6 +101,8 @@ pub struct Entry<'a> {
     pub requested_server_name: Option<&'a str>,
     /// First URI of the client's certificate.
     pub downstream_peer_uri_san: Option<&'a str>,
+    /// Name of the AUDIT policy that matched; only in JSON.
+    pub audit: Option<&'a str>,
     /// Name of the route.
     pub route_name: Option<&'a str>,
 }
@@ -136,6 +138,7 @@ impl Default for Entry<'_> {
             downstream_remote_address: None,
             requested_server_name: None,
             downstream_peer_uri_san: None,
+            audit: None,
             route_name: None,
         }
     }

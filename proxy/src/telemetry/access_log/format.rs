@@ -156,6 +156,7 @@ fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
     json_number(out, "upstream_request_attempt_count", Some(attempts));
     let peer = entry.downstream_peer_uri_san.map(str::as_bytes);
     json_text(out, "downstream_peer_uri_san", peer);
+    json_text(out, "audit", entry.audit.map(str::as_bytes));
 }
 
 /// Appends a quoted field after a space.

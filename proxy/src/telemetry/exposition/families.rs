@@ -16,6 +16,7 @@ use traffic::telemetry::members::{
     MemberLabels, MemberState, ReplayCause, ReplayLabels, ShiftReason,
 };
 use traffic::telemetry::names::{self, Counter, Family, Gauge, Series, label};
+use traffic::telemetry::policies::Decided;
 use traffic::telemetry::routes::CLASSES;
 
 /// Downstream connections, by listener and protocol.
@@ -59,7 +60,7 @@ pub(super) fn routes(stats: &StatsRegistry) -> MetricFamily {
 }
 
 /// Attempts, replays and tier shifts of services with several clusters, without values that never occurred.
-pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
+pub(super) fn cluster_attempts(stats: &StatsRegistry) -> [MetricFamily; 3] {
     let tries = stats.all_member_tallies();
     let tries = tries.iter().flat_map(|tally| {
         let MemberLabels {
@@ -118,6 +119,50 @@ pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
     ]
 }
 
+/// Decisions of authorization and matches of its policies, without values that never occurred.
+pub(super) fn authorization(telemetry: &Telemetry) -> [MetricFamily; 4] {
+    let decisions = Decided::all().zip(telemetry.decisions.totals());
+    let decisions = decisions.filter(|(_, count)| *count > 0);
+    let decisions = decisions.map(|(decided, count)| {
+        let result = ["allowed", "denied"][usize::from(decided.is_denied)];
+        let transport = ["http", "tcp"][usize::from(decided.is_tcp)];
+        let labels = vec![
+            pair(label::STAGE, decided.stage.as_str()),
+            pair(label::RESULT, result),
+            pair(label::TRANSPORT, transport),
+        ];
+        (labels, count)
+    });
+    let tallies = telemetry.stats.all_policy_tallies();
+    let matches = |is_dry_run: bool| {
+        let tallies = tallies
+            .iter()
+            .filter(move |tally| tally.labels().is_dry_run == is_dry_run);
+        let counts = tallies.map(|tally| (tally.labels(), tally.totals()[0]));
+        let counts = counts
+            .filter(|(_, count)| *count > 0)
+            .map(|(labels, count)| {
+                let labels = vec![
+                    pair(label::NAMESPACE, &labels.namespace),
+                    pair(label::POLICY, &labels.name),
+                    pair(label::ACTION, labels.action),
+                ];
+                (labels, count)
+            });
+        counts.collect::<Vec<_>>()
+    };
+    let states = ["enforced", "dry_run", "denying"]
+        .into_iter()
+        .zip(telemetry.control.state().policies);
+    let states = states.map(|(state, count)| (vec![pair(label::STATE, state)], count as f64));
+    [
+        counter_family(names::AUTHZ_DECISIONS, decisions),
+        counter_family(names::AUTHZ_MATCHES, matches(false)),
+        counter_family(names::AUTHZ_SHADOW, matches(true)),
+        gauge_family(names::AUTHZ_POLICIES, states),
+    ]
+}
+
 /// Plain-text connections to workloads that also accept mutual TLS of the mesh.
 pub(super) fn plaintext(telemetry: &Telemetry) -> MetricFamily {
     let counts = telemetry.plaintext.counts();
@@ -134,7 +179,7 @@ pub(super) fn plaintext(telemetry: &Telemetry) -> MetricFamily {
 }
 
 /// Shares and available endpoints of clusters, by service.
-pub(super) fn standing(states: &[MemberState]) -> [MetricFamily; 2] {
+pub(super) fn cluster_shares(states: &[MemberState]) -> [MetricFamily; 2] {
     let labels = |state: &MemberState| {
         vec![
             pair(label::DESTINATION_SERVICE, &state.service),

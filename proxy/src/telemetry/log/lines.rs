@@ -65,7 +65,7 @@ impl Lines {
         let shared = Arc::clone(&lines.0);
         thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || shared.write(sink))?;
+            .spawn(move || shared.write_lines(sink))?;
         Ok(lines)
     }
 
@@ -95,8 +95,8 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes as long as the process lives. Ignores errors: there is no place to report them.
-    fn write(&self, mut sink: impl Write) {
+    /// Writes queued lines to `sink` until the process ends. Ignores errors: there is no place to report them.
+    fn write_lines(&self, mut sink: impl Write) {
         let mut waiting = self.lock();
         loop {
             let empty = |waiting: &mut Waiting| waiting.text.is_empty() && waiting.untold == 0;

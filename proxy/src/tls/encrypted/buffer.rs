@@ -130,7 +130,7 @@ impl Buffer {
     }
 
     /// Releases the memory of an empty buffer.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn release_if_empty(&mut self) {
         if self.is_empty() && !self.bytes.is_empty() {
             self.kind.give_back(std::mem::take(&mut self.bytes));
         }

@@ -17,8 +17,8 @@ use super::super::tls::late_refusal;
 use super::link::{Link, OUTPUT_BYTES_MAX, State};
 use crate::runtime::clock::TICK;
 use wire::http2::Reason;
+use wire::http2::keep_alive::{KeepAlive, KeepAliveAction, KeepAliveState};
 use wire::http2::output::SLICES;
-use wire::http2::pulse::{KeepAlive, KeepAliveAction, KeepAliveState};
 
 /// Maximum reads per turn, so that other connections get theirs.
 const READS: usize = 4;
@@ -34,7 +34,7 @@ pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<K
     let _open = counted;
     let begun = Instant::now();
     let mut beats = keep_alive.map(|settings| KeepAliveTimer {
-        pulse: KeepAliveState::new(settings, Duration::ZERO),
+        keep_alive: KeepAliveState::new(settings, Duration::ZERO),
         sleep: Box::pin(sleep_until(begun)),
         begun,
     });
@@ -74,7 +74,7 @@ pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<K
 
 /// Detects a dead peer by PINGs.
 struct KeepAliveTimer {
-    pulse: KeepAliveState,
+    keep_alive: KeepAliveState,
     sleep: Pin<Box<Sleep>>,
     begun: Instant,
 }
@@ -83,7 +83,10 @@ impl KeepAliveTimer {
     fn poll(&mut self, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let now = self.begun.elapsed();
-            match self.pulse.decide(state.moved, state.engine.pongs(), now) {
+            match self
+                .keep_alive
+                .decide(state.moved, state.engine.pongs(), now)
+            {
                 KeepAliveAction::Dead => {
                     tracing::debug!("upstream does not answer PING");
                     state.end(Fault::Closed);
@@ -166,7 +169,7 @@ impl State {
             }
         };
         self.moved = self.moved.wrapping_add(1);
-        match self.take(&scratch[..len]) {
+        match self.process_frames(&scratch[..len]) {
             Ok(used) => {
                 self.rest.clear();
                 self.rest.extend_from_slice(&scratch[used..len]);
@@ -252,7 +255,7 @@ impl State {
             }
         });
         for place in over {
-            self.settle(place);
+            self.remove_if_ended(place);
         }
     }
 

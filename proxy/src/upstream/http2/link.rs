@@ -70,7 +70,7 @@ impl State {
     }
 
     /// Processes all complete frames of the input; returns their length.
-    pub(super) fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
+    pub(super) fn process_frames(&mut self, input: &[u8]) -> Result<usize, Reason> {
         let mut at = 0;
         loop {
             let received = self.engine.receive(&input[at..])?;
@@ -124,7 +124,7 @@ impl State {
                     false => Fault::Violation(reason),
                 };
                 self.slots[place].fail(fault);
-                self.settle(place);
+                self.remove_if_ended(place);
             }
             Event::Limit => self.limit.update(self.engine.streams_max()),
             Event::Leaving { reason } => {
@@ -133,7 +133,7 @@ impl State {
                 for place in 0..self.slots.len() {
                     if !self.engine.is_open(place) {
                         self.slots[place].fail(Fault::Refused);
-                        self.settle(place);
+                        self.remove_if_ended(place);
                     }
                 }
             }
@@ -150,7 +150,7 @@ impl State {
         self.engine.end();
         for place in 0..self.slots.len() {
             self.slots[place].fail(fault);
-            self.settle(place);
+            self.remove_if_ended(place);
         }
         for waiter in self.for_room.drain(..) {
             waiter.wake();
@@ -159,7 +159,7 @@ impl State {
     }
 
     /// Removes a stream without a reader once the rest of its request is sent.
-    pub(super) fn settle(&mut self, place: usize) {
+    pub(super) fn remove_if_ended(&mut self, place: usize) {
         let slot = &mut self.slots[place];
         if slot.detached && !self.engine.is_open(place) {
             slot.detached = false;

@@ -21,7 +21,7 @@ fn frame(peer: &mut Blocking) -> Option<(u8, u8)> {
 }
 
 /// Connects to a peer that sends SETTINGS and answers this many PINGs; returns the number of PINGs that it received.
-async fn pings(keep_alive: Option<pulse::KeepAlive>, answered: usize) -> usize {
+async fn pings(keep_alive: Option<keep_alive::KeepAlive>, answered: usize) -> usize {
     let (ours, mut theirs) = Blocking::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let peer = std::thread::spawn(move || {
@@ -65,7 +65,7 @@ async fn pings(keep_alive: Option<pulse::KeepAlive>, answered: usize) -> usize {
 
 #[tokio::test]
 async fn silent_peer_times_out_after_a_ping() {
-    let keep_alive = pulse::KeepAlive {
+    let keep_alive = keep_alive::KeepAlive {
         interval: Duration::from_millis(20),
         timeout: Duration::from_millis(20),
     };

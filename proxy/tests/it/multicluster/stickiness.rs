@@ -125,7 +125,7 @@ fn scenario_59_a_sticky_client_of_an_ejected_gateway_moves_once() {
 }
 
 #[test]
-fn sticky_clients_of_a_removed_cluster_move_to_another() {
+fn sticky_clients_of_a_removed_cluster_move_to_http2_handle() {
     let world = World::new();
     let (gone, address) = (free_address(), world.g2.address());
     let start = Start::new();

@@ -357,7 +357,7 @@ async fn http2_clients_open_tunnels_too() {
     let resources = [service("db", "10.96.0.1", ("tcp-db", 3306), db.address)];
     let proxy = HttpProxy::start(&[], resources);
     let client = Client::connect(Front::H2, proxy.address).await;
-    let mut sender = client.another().unwrap();
+    let mut sender = client.http2_handle().unwrap();
     let mut connect = async |authority: &str| {
         let request = Request::connect(authority).body(empty()).unwrap();
         sender.ready().await.unwrap();

@@ -308,7 +308,7 @@ async fn upgraded_plaintext_stream_ends_after_the_policy_drain() {
         let more = ["--policy-drain", "200ms"];
         let server = Server::start(app.address, "HTTP", "PERMISSIVE", &more);
         let client = Client::connect(Front::H2, server.at).await;
-        let mut sender = client.another().unwrap();
+        let mut sender = client.http2_handle().unwrap();
         let mut request = hyper::Request::connect("http://web/")
             .header("sec-websocket-version", "13")
             .body(empty())

@@ -42,8 +42,8 @@ impl Cluster {
         ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<EndpointIdx> {
-        stay.settle(
-            |number| self.standing(number),
+        stay.known_or_picked(
+            |number| self.affinity_endpoint(number),
             || {
                 let picked = self.pick(ask, rng)?;
                 Some((picked, self.endpoint_number(picked)))
@@ -52,7 +52,7 @@ impl Cluster {
     }
 
     /// Returns the endpoint with this number if it is usable and its priority has traffic.
-    pub fn standing(&self, number: EndpointNumber) -> Option<EndpointIdx> {
+    pub fn affinity_endpoint(&self, number: EndpointNumber) -> Option<EndpointIdx> {
         let numbers = &self.memory.as_ref()?.numbers;
         let at = numbers.binary_search_by_key(&number, |(number, _)| *number);
         let (_, endpoint) = numbers[at.ok()?];

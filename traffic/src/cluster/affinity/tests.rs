@@ -10,7 +10,7 @@ use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::federation::Pool;
 use crate::cluster::{Balance, Cluster, Federation, Parts, PickInput, Replay, Spread, by_hand};
-use crate::registry::{ClusterId, Moment, Registry, why};
+use crate::registry::{ClusterId, Moment, Registry, exclusion};
 
 const LIFETIME: Duration = Duration::from_secs(60);
 
@@ -63,8 +63,8 @@ fn set_health(cluster: &Cluster, address: &str, is_well: bool) {
     let endpoint = endpoints.find(|one| one.address.to_string() == address);
     let health = &endpoint.expect("an endpoint").state.health;
     let news = match is_well {
-        true => health.admit(why::EJECTED, Moment(1)),
-        false => health.exclude(why::EJECTED),
+        true => health.admit(exclusion::EJECTED, Moment(1)),
+        false => health.exclude(exclusion::EJECTED),
     };
     assert!(news);
     cluster.state.ejections.stale.store(true, Ordering::Relaxed);

@@ -83,7 +83,7 @@ impl Federation {
     ) -> Option<Choice> {
         let passed = PoolSet::default().with(at);
         let left = self.available(&cluster).without(passed);
-        self.beside(left, &cluster, ask, rng)
+        self.choose_among_rest(left, &cluster, ask, rng)
             .or_else(|| self.in_panic(cluster, ask, rng))
     }
 
@@ -96,8 +96,8 @@ impl Federation {
         ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
-        let standing = |number| self.standing(number, generation, &cluster);
-        stay.settle(standing, || {
+        let usable = |number| self.affinity_choice(number, generation, &cluster);
+        stay.known_or_picked(usable, || {
             let choice = self.choose(generation, &cluster, ask, rng)?;
             let pool = cluster(self.pools.get(choice.at)?.cluster)?;
             Some((choice, pool.endpoint_number(choice.endpoint)))
@@ -105,7 +105,7 @@ impl Federation {
     }
 
     /// Returns the endpoint with this number if it is usable and its tier is not later than the tier in use.
-    pub fn standing<'c>(
+    pub fn affinity_choice<'c>(
         &self,
         number: EndpointNumber,
         generation: u64,
@@ -116,7 +116,7 @@ impl Federation {
         let pools = self.pools.iter().enumerate();
         let mut pools = pools.filter(|(_, pool)| pool.tier <= tier);
         pools.find_map(|(at, pool)| {
-            let endpoint = cluster(pool.cluster)?.standing(number)?;
+            let endpoint = cluster(pool.cluster)?.affinity_endpoint(number)?;
             Some(Choice {
                 at,
                 endpoint,
@@ -148,10 +148,10 @@ impl Federation {
         self.endpoint_of(cluster, chosen, ask, rng)
     }
 
-    /// Picks an endpoint of these pools while the tables of other pools lag behind their health. Leaves the shares
-    /// unchanged, since the tables follow in a moment.
+    /// Picks an endpoint of the pools in `left` when the chosen pool has no usable endpoint although its table says
+    /// that it has. Leaves the shares unchanged, since the table follows in a moment.
     #[cold]
-    fn beside<'c>(
+    fn choose_among_rest<'c>(
         &self,
         mut left: PoolSet,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
@@ -185,7 +185,7 @@ impl Federation {
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let available = self.available(&cluster);
-        let chosen = self.another(available, candidates, rng)?;
+        let chosen = self.pick_random_pool(available, candidates, rng)?;
         self.endpoint_of(cluster, chosen, ask, rng)
     }
 
@@ -201,7 +201,7 @@ impl Federation {
         let chosen = self.pick_later(later, ask.hash)?;
         self.endpoint_of(&cluster, chosen, ask, rng).or_else(|| {
             let passed = PoolSet::default().with(chosen.at);
-            self.beside(later.without(passed), cluster, ask, rng)
+            self.choose_among_rest(later.without(passed), cluster, ask, rng)
         })
     }
 
@@ -249,7 +249,7 @@ impl Federation {
         let first = first_tier(&self.pools, PoolSet::of(&self.pools, |_| true))?;
         let mut left = PoolSet::of(&self.pools, |pool| pool.tier == first);
         while !left.is_empty() {
-            let chosen = self.another(PoolSet::default(), left, rng)?;
+            let chosen = self.pick_random_pool(PoolSet::default(), left, rng)?;
             if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
                 return Some(choice);
             }

@@ -88,7 +88,7 @@ fn only_the_last_available_pool_enters_panic_mode() {
     assert_eq!(is_last(set(&[0])), Some(true));
     assert_eq!(is_last(set(&[])), None);
     let mut rng = SmallRng::seed_from_u64(1);
-    let in_panic = federation.another(set(&[]), set(&[0, 1]), &mut rng);
+    let in_panic = federation.pick_random_pool(set(&[]), set(&[0, 1]), &mut rng);
     assert_eq!(
         in_panic,
         Some(Chosen {
@@ -147,7 +147,7 @@ proptest! {
         let available = PoolSet::of(federation.pools(), |pool| bits >> pool.cluster.0 & 1 == 1);
         let mut rng = SmallRng::seed_from_u64(seed);
         let picked = federation.pick(available, hash);
-        let other = federation.another(available, available, &mut rng);
+        let other = federation.pick_random_pool(available, available, &mut rng);
         prop_assert_eq!(picked.is_none(), available.is_empty());
         prop_assert_eq!(other.is_none(), available.is_empty());
         for chosen in picked.into_iter().chain(other) {

@@ -75,8 +75,8 @@ impl LazyTable {
 
 fn table(parts: &Parts, priority: usize) -> Option<HashTable> {
     let (algorithm, groups) = algorithm(parts, priority)?;
-    let members = groups.iter().flat_map(|group| &group.members);
-    let keys = members.map(|member| parts.endpoints[*member as usize].hash_key());
+    let indexes = groups.iter().flat_map(|group| &group.indexes);
+    let keys = indexes.map(|index| parts.endpoints[*index as usize].hash_key());
     let keys: Vec<String> = keys.collect();
     let weights = weights(groups, &parts.endpoints);
     let hosts: Vec<(EndpointIdx, Host<'_>)> = weights
@@ -110,14 +110,14 @@ fn weights<'a>(
     endpoints: &'a [Endpoint],
 ) -> impl Iterator<Item = (EndpointIdx, f64)> + 'a {
     groups.iter().flat_map(move |group| {
-        let weight = |member: &u32| f64::from(endpoints[*member as usize].weight);
-        let sum: f64 = group.members.iter().map(weight).sum();
-        group.members.iter().map(move |member| {
+        let weight = |index: &u32| f64::from(endpoints[*index as usize].weight);
+        let sum: f64 = group.indexes.iter().map(weight).sum();
+        group.indexes.iter().map(move |index| {
             let weight = match groups {
-                [_] => weight(member),
-                _ => f64::from(group.weight) * weight(member) / sum,
+                [_] => weight(index),
+                _ => f64::from(group.weight) * weight(index) / sum,
             };
-            (EndpointIdx(*member), weight)
+            (EndpointIdx(*index), weight)
         })
     })
 }

@@ -109,11 +109,11 @@ impl Level {
         };
         let of_pools = pools.iter().flat_map(|pool| {
             let all = parts.endpoints.len();
-            let count = pool.members.as_ref().map_or(all, |members| members.len());
+            let count = pool.indexes.as_ref().map_or(all, |indexes| indexes.len());
             (0..count as u32).map(|local| pool.global(EndpointIdx(local)))
         });
-        let hashed = hashed.iter().flat_map(|group| &group.members);
-        let all = of_pools.chain(hashed.map(|member| EndpointIdx(*member)));
+        let hashed = hashed.iter().flat_map(|group| &group.indexes);
+        let all = of_pools.chain(hashed.map(|index| EndpointIdx(*index)));
         all.filter(|endpoint| {
             let state = &parts.endpoints[endpoint.0 as usize].state;
             self.panic || state.health.is_usable()

@@ -55,7 +55,7 @@ fn picks(cluster: &Cluster, count: usize) -> Vec<usize> {
 
 fn report(cluster: &Cluster, endpoint: EndpointIdx, outcome: Outcome, now: Moment) {
     if let Some(verdict) = cluster.report(endpoint, outcome) {
-        cluster.decide(endpoint, verdict, &cluster.state.ejections.turn(), now);
+        cluster.decide(endpoint, verdict, &cluster.state.ejections.lock(), now);
     }
 }
 
@@ -83,15 +83,15 @@ fn ejected_endpoint_gets_no_traffic_before_and_after_table_rebuild() {
 fn t101_endpoint_is_unejected_at_the_first_sweep_after_its_time() {
     let cluster = cluster(balance(Simple::RoundRobin), &["", ""]);
     fail(&cluster, 0, Moment(1000));
-    cluster.sweep(&cluster.state.ejections.turn(), Moment(30_000));
+    cluster.sweep(&cluster.state.ejections.lock(), Moment(30_000));
     assert_eq!(picks(&cluster, 100), [0, 100, 0]);
-    cluster.sweep(&cluster.state.ejections.turn(), Moment(31_000));
+    cluster.sweep(&cluster.state.ejections.lock(), Moment(31_000));
     assert_eq!(picks(&cluster, 100), [50, 50, 0]);
     // t102: twice as long
     fail(&cluster, 0, Moment(32_000));
-    cluster.sweep(&cluster.state.ejections.turn(), Moment(91_999));
+    cluster.sweep(&cluster.state.ejections.lock(), Moment(91_999));
     assert_eq!(picks(&cluster, 100), [0, 100, 0]);
-    cluster.sweep(&cluster.state.ejections.turn(), Moment(92_000));
+    cluster.sweep(&cluster.state.ejections.lock(), Moment(92_000));
     assert_eq!(picks(&cluster, 100), [50, 50, 0]);
     let names: Vec<&str> = cluster
         .state
@@ -188,7 +188,7 @@ fn t111_distribution_follows_locality_weights() {
     assert_eq!((all[3], all[4]), (0, 0));
     for endpoint in 0..3 {
         let health = &cluster.endpoint(EndpointIdx(endpoint)).state.health;
-        health.exclude(crate::registry::why::UNHEALTHY);
+        health.exclude(crate::registry::exclusion::UNHEALTHY);
     }
     assert_eq!(picks(&cluster, 10), [0, 0, 0, 0, 10]);
 }
@@ -286,7 +286,7 @@ fn new_endpoint_warms_up() {
     assert_eq!(picks(&cluster, 1000), [500, 500, 0]);
     cluster.refresh(Moment(20_000));
     fail(&cluster, 1, Moment(21_000));
-    cluster.sweep(&cluster.state.ejections.turn(), Moment(52_000));
+    cluster.sweep(&cluster.state.ejections.lock(), Moment(52_000));
     assert_eq!(picks(&cluster, 1100), [1000, 100, 0]);
     cluster.refresh(Moment(57_000));
     assert_eq!(picks(&cluster, 1500), [1000, 500, 0]);
@@ -346,7 +346,7 @@ fn checked_cluster(endpoints: usize) -> Cluster {
 fn endpoint_gets_no_traffic_while_it_fails_health_checks() {
     let cluster = checked_cluster(3);
     let check = |endpoint, passed, at| {
-        cluster.checked(EndpointIdx(endpoint), (passed, "said".into()), Moment(at));
+        cluster.record_check(EndpointIdx(endpoint), (passed, "said".into()), Moment(at));
         cluster.refresh(Moment(at));
     };
     (0..3).for_each(|endpoint| check(endpoint, true, 1));
@@ -357,7 +357,9 @@ fn endpoint_gets_no_traffic_while_it_fails_health_checks() {
         (picks(&cluster, 8), cluster.unhealthy()),
         (vec![4, 0, 4, 0], 1)
     );
-    let out = cluster.endpoint(EndpointIdx(1)).why_out(None, Moment(4));
+    let out = cluster
+        .endpoint(EndpointIdx(1))
+        .exclusion_reason(None, Moment(4));
     assert_eq!(out.unwrap(), "fails its health checks");
     // an ejection apart from is another reason
     fail(&cluster, 1, Moment(5));
@@ -380,22 +382,24 @@ fn new_endpoint_gets_no_traffic_before_its_first_check_beside_healthy_ones() {
     // without any health check result all take part
     cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [true; 3]);
-    cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
+    cluster.record_check(EndpointIdx(0), (false, "no".into()), Moment(1));
     cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [false, true, true]);
-    cluster.checked(EndpointIdx(1), (true, "yes".into()), Moment(2));
+    cluster.record_check(EndpointIdx(1), (true, "yes".into()), Moment(2));
     cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [false, true, false]);
-    let out = cluster.endpoint(EndpointIdx(2)).why_out(None, Moment(3));
+    let out = cluster
+        .endpoint(EndpointIdx(2))
+        .exclusion_reason(None, Moment(3));
     assert_eq!(out.unwrap(), "waits for its first health check");
-    cluster.checked(EndpointIdx(2), (true, "yes".into()), Moment(4));
+    cluster.record_check(EndpointIdx(2), (true, "yes".into()), Moment(4));
     assert_eq!(usable(&cluster), [false, true, true]);
 }
 
 #[test]
 fn without_health_checks_no_endpoint_is_unhealthy() {
     let mut cluster = checked_cluster(2);
-    cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
+    cluster.record_check(EndpointIdx(0), (false, "no".into()), Moment(1));
     cluster.adopt(Moment(2));
     assert_eq!(picks(&cluster, 4), [0, 4, 0]);
     cluster.parts.check = None;
@@ -415,7 +419,11 @@ fn without_health_checks_no_endpoint_is_unhealthy() {
 fn expired_ejection_is_reported_as_expired() {
     let cluster = cluster(balance(Simple::Random), &["r/a", "r/a"]);
     let outlier = cluster.balance.outlier.as_ref();
-    let out = |policy, now| cluster.endpoint(EndpointIdx(0)).why_out(policy, now);
+    let out = |policy, now| {
+        cluster
+            .endpoint(EndpointIdx(0))
+            .exclusion_reason(policy, now)
+    };
     assert_eq!(out(outlier, Moment(1)), None);
     fail(&cluster, 0, Moment(1));
     let said = |text: &str| Some(format!("ejected {text} after 5xx responses, once so far"));

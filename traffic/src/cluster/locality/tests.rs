@@ -30,7 +30,7 @@ impl Spot {
     }
 }
 
-/// Priorities, each as its groups of `weight:members`.
+/// Priorities, each as its groups of `weight:indexes`.
 fn planned(spread: &Spread, here: &str, endpoints: &[(&str, u32)]) -> String {
     written(plan, spread, here, endpoints)
 }
@@ -48,8 +48,8 @@ fn written(plan: Planner, spread: &Spread, here: &str, endpoints: &[(&str, u32)]
         .collect();
     let plan = plan(spread, &Spot::new(here).place(), &places);
     let group = |group: &Group| {
-        let members: String = group.members.iter().map(ToString::to_string).collect();
-        format!("{}:{members}", group.weight)
+        let indexes: String = group.indexes.iter().map(ToString::to_string).collect();
+        format!("{}:{indexes}", group.weight)
     };
     let level = |groups: &Vec<Group>| groups.iter().map(group).collect::<Vec<_>>().join(" ");
     plan.iter().map(level).collect::<Vec<_>>().join(" / ")

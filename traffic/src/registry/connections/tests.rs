@@ -21,7 +21,7 @@ fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> QueueTicket {
 
 /// The outcome of a waiting request, if it was served.
 fn turn(place: &QueueTicket) -> Option<Turn> {
-    let mut turn = std::pin::pin!(place.turn());
+    let mut turn = std::pin::pin!(place.wait());
     match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(turn) => Some(turn),
         Poll::Pending => None,
@@ -158,7 +158,7 @@ async fn wake_signal_fires_when_idle_connections_are_needed() {
     let (mark, crowded) = IdleMark::new(&cluster);
     assert!(!crowded);
     let _waits = join(&cluster, 1);
-    wake_signal.rung().await;
+    wake_signal.wait().await;
     drop(mark);
     // a connection that parks later sees the waiting request
     assert!(IdleMark::new(&cluster).1);

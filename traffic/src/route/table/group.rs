@@ -45,7 +45,7 @@ impl Candidate {
     pub(super) const NO_INNER: u32 = u32::MAX;
 
     /// Creates a candidate whose path condition is decided by its position in the tree.
-    pub(super) fn settled(number: u32, rule: &Rule) -> Self {
+    pub(super) fn path_matched(number: u32, rule: &Rule) -> Self {
         let only_uri = rule.conditions.only_uri();
         Self {
             open: if only_uri {
@@ -53,12 +53,12 @@ impl Candidate {
             } else {
                 Open::BeyondUri
             },
-            ..Self::unsettled(number, rule)
+            ..Self::path_open(number, rule)
         }
     }
 
     /// Creates a candidate whose path condition must still be checked.
-    pub(super) fn unsettled(number: u32, rule: &Rule) -> Self {
+    pub(super) fn path_open(number: u32, rule: &Rule) -> Self {
         Self {
             rule: number,
             methods: MethodSet::wanted_by(rule.conditions.method.as_ref()),

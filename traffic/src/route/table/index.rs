@@ -45,14 +45,14 @@ impl Index {
             } else {
                 &mut sensitive
             };
-            let settled = Candidate::settled(number, rule);
+            let settled = Candidate::path_matched(number, rule);
             match uri {
                 UriMatch::Any => paths.at(b"").prefix.push(settled),
                 UriMatch::Exact { value, .. } => paths.at(&key(value, uri)).exact.push(settled),
                 UriMatch::Prefix { value, .. } => paths.at(&key(value, uri)).prefix.push(settled),
                 UriMatch::Regex(wanted) => {
                     let literals = Literals::of(wanted.compiled().as_str());
-                    let mut candidate = Candidate::unsettled(number, rule);
+                    let mut candidate = Candidate::path_open(number, rule);
                     if let Some(inner) = literals.inner {
                         candidate.inner = inners.len() as u32;
                         inners.push(Finder::new(&inner).into_owned());

@@ -154,7 +154,7 @@ impl Decoder {
                 continue;
             }
             self.searched = next;
-            if !self.lines.add(input, end, self.limits.headers_max)? {
+            if !self.lines.add_line(input, end, self.limits.headers_max)? {
                 continue;
             }
             (self.searched, self.skipped) = (0, 0);

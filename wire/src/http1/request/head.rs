@@ -101,7 +101,7 @@ impl Lines {
     }
 
     /// Adds the line whose content ends at `end`; returns whether it is the empty line that ends the head.
-    pub(super) fn add(
+    pub(super) fn add_line(
         &mut self,
         input: &[u8],
         end: usize,

@@ -21,7 +21,7 @@ pub struct RequestTraits {
     /// Kind of method.
     pub method: MethodKind,
     /// Whether the request is HTTP/1.1, not 1.0.
-    pub newer: bool,
+    pub is_http11: bool,
     /// Whether the client keeps the connection open.
     pub persistent: bool,
     /// Whether the client accepts trailers (`TE: trailers`).
@@ -32,7 +32,7 @@ impl RequestTraits {
     /// Properties assumed for an unreadable request; the connection closes after its response.
     pub const LAST: Self = Self {
         method: MethodKind::Other,
-        newer: true,
+        is_http11: true,
         persistent: false,
         takes_trailers: false,
     };
@@ -80,9 +80,9 @@ pub struct ResponseFraming {
 }
 
 /// Whether a response switches its connection to another protocol.
-pub fn is_switch(asking: MethodKind, status: StatusCode) -> bool {
+pub fn switches_protocol(method: MethodKind, status: StatusCode) -> bool {
     status == StatusCode::SWITCHING_PROTOCOLS
-        || (asking == MethodKind::Connect && status.is_success())
+        || (method == MethodKind::Connect && status.is_success())
 }
 
 /// Writes the head of a response. `size` is the known length of its body; `date` appends a date if the response has
@@ -94,9 +94,9 @@ pub fn head(
     size: &SizeHint,
     date: impl FnOnce(&mut Vec<u8>),
 ) -> ResponseFraming {
-    status_line(out, parts, asked.newer);
+    status_line(out, parts, asked.is_http11);
     let status = parts.status;
-    let switch = is_switch(asked.method, status);
+    let switch = switches_protocol(asked.method, status);
     let is_head = asked.method == MethodKind::Head;
     // responses without a length to any method (RFC 9110, section 8.6)
     let lengthless = switch || status.is_informational() || status == StatusCode::NO_CONTENT;
@@ -125,7 +125,7 @@ pub fn head(
             }
             Encoding::Length(length)
         }
-        (false, None) if asked.newer => {
+        (false, None) if asked.is_http11 => {
             out.extend_from_slice(b"transfer-encoding: chunked\r\n");
             Encoding::Chunked(match fields.has_trailer {
                 true => trailer_names(out, &parts.headers, asked.takes_trailers),
@@ -135,7 +135,7 @@ pub fn head(
         (false, None) => Encoding::UntilClose,
     };
     let persistent = asked.persistent && !fields.closes && encoding != Encoding::UntilClose;
-    match (persistent, asked.newer) {
+    match (persistent, asked.is_http11) {
         _ if switch => {}
         (true, false) if !fields.keeps_alive => {
             out.extend_from_slice(b"connection: keep-alive\r\n");
@@ -155,16 +155,20 @@ pub fn head(
     }
 }
 
-fn status_line(out: &mut Vec<u8>, parts: &Parts, newer: bool) {
+fn status_line(out: &mut Vec<u8>, parts: &Parts, is_http11: bool) {
     let reason = match parts.extensions.is_empty() {
         true => None,
         false => parts.extensions.get::<ReasonPhrase>(),
     };
-    if parts.status == StatusCode::OK && newer && reason.is_none() {
+    if parts.status == StatusCode::OK && is_http11 && reason.is_none() {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         return;
     }
-    out.extend_from_slice(if newer { b"HTTP/1.1 " } else { b"HTTP/1.0 " });
+    out.extend_from_slice(if is_http11 {
+        b"HTTP/1.1 "
+    } else {
+        b"HTTP/1.0 "
+    });
     out.extend_from_slice(parts.status.as_str().as_bytes());
     out.push(b' ');
     let usual = parts.status.canonical_reason().unwrap_or_default();

@@ -166,8 +166,8 @@ impl Delimiters {
     }
 
     /// Whether the peer keeps the connection open (RFC 9112, section 9.3).
-    fn stays_open(self, newer: bool) -> bool {
-        !self.close && (newer || self.keep_alive)
+    fn stays_open(self, is_http11: bool) -> bool {
+        !self.close && (is_http11 || self.keep_alive)
     }
 }
 
@@ -277,10 +277,10 @@ pub fn parse(
     }
     let status = StatusCode::from_u16(line.status).map_err(malformed)?;
     let reason = reason(status, &bytes[line.reason]);
-    let newer = line.newer;
+    let is_http11 = line.is_http11;
     let mut headers = std::mem::take(headers);
-    let (decoder, delimited) = framing((status, newer), &mut headers, delimiters, asked)?;
-    let persistent = delimited && delimiters.stays_open(newer);
+    let (decoder, delimited) = framing((status, is_http11), &mut headers, delimiters, asked)?;
+    let persistent = delimited && delimiters.stays_open(is_http11);
     Ok(Some(Head {
         status,
         reason,
@@ -311,13 +311,13 @@ fn reason(status: StatusCode, reason: &[u8]) -> Option<ReasonPhrase> {
 /// Returns the framing of the body, and whether the connection can carry another request after it (RFC 9112, section
 /// 6.3).
 fn framing(
-    (status, newer): (StatusCode, bool),
+    (status, is_http11): (StatusCode, bool),
     headers: &mut HeaderMap,
     delimiters: Delimiters,
     asked: &ExpectedResponse,
 ) -> Result<(Decoder, bool), Malformed> {
     if status == StatusCode::SWITCHING_PROTOCOLS {
-        return match newer && asked.is_agreed(headers) {
+        return match is_http11 && asked.is_agreed(headers) {
             true => Ok((Decoder::End, false)),
             false => Err(refused("101 to a protocol that was not asked for")),
         };
@@ -343,7 +343,7 @@ fn framing(
             None => (Decoder::UntilClose, false),
         });
     }
-    if !newer {
+    if !is_http11 {
         let text = "transfer-encoding in an HTTP/1.0 response";
         return Err(Malformed::new(text));
     }

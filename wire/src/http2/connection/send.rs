@@ -16,9 +16,9 @@ const PING_ALIVE: [u8; 8] = *b"is alive";
 impl<R> Connection<R> {
     /// Whether the stream accepts more of its body: nothing of it is pending.
     pub fn wants(&self, place: usize) -> bool {
-        self.streams
-            .get(place)
-            .is_some_and(|stream| stream.id != 0 && stream.state.can_send() && !stream.waits())
+        self.streams.get(place).is_some_and(|stream| {
+            stream.id != 0 && stream.state.can_send() && !stream.has_pending_data()
+        })
     }
 
     /// Whether body bytes wait for the peer to open a window.
@@ -103,7 +103,7 @@ impl<R> Connection<R> {
     /// Queues a stream with data to send.
     pub(super) fn enqueue(&mut self, place: usize) {
         let stream = &mut self.streams[place];
-        if stream.waits() && !stream.is_queued {
+        if stream.has_pending_data() && !stream.is_queued {
             stream.is_queued = true;
             self.line.push_back(place);
         }

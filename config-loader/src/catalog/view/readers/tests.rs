@@ -48,7 +48,7 @@ proptest! {
         }
         let changes = change(&changed);
         let scan = readers.by_part.iter();
-        let scan = scan.filter(|(_, reads)| changes.why(reads).is_some());
+        let scan = scan.filter(|(_, reads)| changes.cause_for(reads).is_some());
         let scan: BTreeSet<u8> = scan.map(|(part, _)| *part).collect();
         let touched: BTreeSet<u8> = readers.touched(&changes).into_keys().collect();
         prop_assert_eq!(touched, scan);

@@ -44,13 +44,13 @@ pub(super) fn client_tls(
         subject_alt_names: shared::texts(&raw.subject_alt_names, check),
         sni: shared::text_arc(&raw.sni),
         insecure_skip_verify: shared::flag(&raw.insecure_skip_verify),
-        places: places(raw, check),
+        places: field_lines(raw, check),
         line: check.line(field.span()),
     })
 }
 
 /// Returns the lines of the TLS fields that are present, for diagnostics about missing certificates and keys.
-fn places(raw: &raw::istio::ClientTlsSettings, check: &Check<'_>) -> Vec<Lined<Arc<str>>> {
+fn field_lines(raw: &raw::istio::ClientTlsSettings, check: &Check<'_>) -> Vec<Lined<Arc<str>>> {
     let fields = [
         ("mode", &raw.mode),
         ("credentialName", &raw.credential_name),

@@ -21,7 +21,7 @@ pub(crate) struct Request {
     pub is_head: bool,
     pub is_connect: bool,
     pub upgrades: bool,
-    pub newer: bool,
+    pub is_http11: bool,
     pub persistent: bool,
     pub expects: bool,
     pub takes_trailers: bool,
@@ -118,7 +118,7 @@ fn request(rng: &mut SmallRng, index: usize) -> Request {
     let mut request = Request {
         is_head: method == "HEAD",
         is_connect: method == "CONNECT" && one_in(rng, 4),
-        newer: !one_in(rng, 8),
+        is_http11: !one_in(rng, 8),
         takes_trailers: one_in(rng, 3),
         ..Request::default()
     };
@@ -127,11 +127,11 @@ fn request(rng: &mut SmallRng, index: usize) -> Request {
         false if method == "CONNECT" => ("GET", format!("http://h/{index}"), "h"),
         false => (method, format!("/{index}"), "h"),
     };
-    let version = u8::from(request.newer);
+    let version = u8::from(request.is_http11);
     let before = if one_in(rng, 8) { "\r\n" } else { "" };
     let mut head = format!("{before}{method} {target} HTTP/1.{version}\r\nHost: {host}\r\n");
     head += &format!("X-Index: {index}\r\n");
-    request.upgrades = request.newer && !request.is_connect && one_in(rng, 12);
+    request.upgrades = request.is_http11 && !request.is_connect && one_in(rng, 12);
     if request.upgrades {
         head += "Upgrade: echo\r\nConnection: upgrade\r\n";
     }
@@ -142,7 +142,7 @@ fn request(rng: &mut SmallRng, index: usize) -> Request {
         head += &format!("Connection: {option}\r\n");
     }
     let closes = option.ends_with("close");
-    request.persistent = !closes && (request.newer || option == "keep-alive");
+    request.persistent = !closes && (request.is_http11 || option == "keep-alive");
     if request.takes_trailers {
         head += "TE: trailers\r\n";
     }
@@ -159,12 +159,12 @@ fn request(rng: &mut SmallRng, index: usize) -> Request {
 /// Adds a body, and the fields that declare it.
 fn body(rng: &mut SmallRng, request: &mut Request) {
     request.body = some_bytes(rng);
-    let chunked = request.newer && one_in(rng, 2);
+    let chunked = request.is_http11 && one_in(rng, 2);
     request.has_body = chunked || !request.body.is_empty();
     let bytes = &mut request.bytes;
     if one_in(rng, 4) {
         bytes.extend_from_slice(b"Expect: 100-continue\r\n");
-        request.expects = request.newer && request.has_body;
+        request.expects = request.is_http11 && request.has_body;
     }
     if !chunked {
         bytes.extend_from_slice(
@@ -254,7 +254,7 @@ fn refused(rng: &mut SmallRng) -> Request {
     Request {
         bytes: bytes.as_bytes().to_vec(),
         head_bytes: bytes.len(),
-        newer: true,
+        is_http11: true,
         kind: Kind::Refused(status),
         ..Request::default()
     }

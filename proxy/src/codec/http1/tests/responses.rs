@@ -28,7 +28,7 @@ impl Response {
             let mut lines = self.headers.get_all("connection").iter();
             lines.any(|line| line.as_bytes().eq_ignore_ascii_case(option.as_bytes()))
         };
-        let closes = match request.newer {
+        let closes = match request.is_http11 {
             true => says("close"),
             false => says("close") || !says("keep-alive"),
         };
@@ -55,7 +55,7 @@ pub(crate) fn read(mut bytes: &[u8], requests: &[Request], is_shut: bool) -> Vec
         };
         bytes = &bytes[length..];
         if response.status < 200 && response.status != 101 {
-            assert!(request.newer, "HTTP/1.0 has no interim responses");
+            assert!(request.is_http11, "HTTP/1.0 has no interim responses");
             interims.push(response.status);
             continue;
         }
@@ -90,7 +90,7 @@ fn head(bytes: &[u8], request: &Request) -> Option<(Response, usize)> {
     }
     let status = head.code.unwrap();
     // a rejected head has no known version
-    let version = u8::from(request.newer || status < 200 || !headers.contains_key("x-index"));
+    let version = u8::from(request.is_http11 || status < 200 || !headers.contains_key("x-index"));
     assert_eq!(head.version.unwrap(), version, "the version of the request");
     let response = Response {
         status,
@@ -129,7 +129,7 @@ fn body<'a>(
         return b"";
     }
     if let [coding] = codings[..] {
-        assert!(request.newer && coding == "chunked");
+        assert!(request.is_http11 && coding == "chunked");
         return chunks(bytes, response);
     }
     let Some(length) = lengths.first() else {

@@ -98,5 +98,5 @@ pub(super) const ALL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Returns the key of the listener for captured connections to a port; 0 for all other ports.
 pub(super) fn captured_port(intake: Intake, port: u16) -> ListenerKey {
-    ListenerKey::captured(intake, SocketAddr::new(ALL, port))
+    ListenerKey::for_captured(intake, SocketAddr::new(ALL, port))
 }

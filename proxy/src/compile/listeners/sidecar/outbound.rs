@@ -224,7 +224,7 @@ fn keys(made: &Made<'_>, entry: Option<&EgressListener>, port: u16) -> Vec<Liste
         (Bind::Ip(ip), true) => SocketAddr::new(*ip, port).into(),
         (Bind::Default, false) => captured_port(Intake::CapturedOutbound, port),
         (Bind::Ip(ip), false) => {
-            ListenerKey::captured(Intake::CapturedOutbound, SocketAddr::new(*ip, port))
+            ListenerKey::for_captured(Intake::CapturedOutbound, SocketAddr::new(*ip, port))
         }
     };
     let proxied = made.inputs.identity.sockets.http_proxy;
@@ -312,7 +312,7 @@ fn add_exact(
 ) {
     for (address, service, port) in &sorted.exact {
         let dialed = SocketAddr::new(*address, port.number);
-        let key = ListenerKey::captured(Intake::CapturedOutbound, dialed);
+        let key = ListenerKey::for_captured(Intake::CapturedOutbound, dialed);
         if made.has(&key) {
             continue;
         }

@@ -126,7 +126,7 @@ fn shift(
         });
     }
     (!parts.is_empty()).then(|| Shift {
-        requests: requests.iter().filter_map(conditions::conditions).collect(),
+        requests: requests.iter().map(conditions::conditions).collect(),
         parts,
         provenance: provenance_of(object.as_ref(), required.line.0),
         fingerprint: object.fingerprint,

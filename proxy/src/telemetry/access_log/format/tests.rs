@@ -155,7 +155,7 @@ fn json_has_the_istio_keys_first_and_strait_keys_after() {
             r#""downstream_remote_address":"10.0.0.9:5123","requested_server_name":null,"#,
             r#""upstream_transport_failure_reason":"a \"b\"","#,
             r#""destination_cluster":"r/z/g/c2","destination_tier":1,"upstream_request_attempt_count":2,"#,
-            r#""downstream_peer_uri_san":"spiffe://a/b"}"#,
+            r#""downstream_peer_uri_san":"spiffe://a/b","audit":null}"#,
             "\n"
         )
     );
@@ -185,7 +185,7 @@ fn json_lines_with_untrusted_values_parse_back() {
         assert!(read[missing].is_null(), "{missing}");
     }
     assert_eq!(read["response_code"], 0);
-    assert_eq!(read.as_object().map(|object| object.len()), Some(28));
+    assert_eq!(read.as_object().map(|object| object.len()), Some(29));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::balance::{HashKey, HashPolicy};
 use crate::cluster::live::Method;
 use crate::cluster::locality::Pattern;
 use crate::cluster::{Balance, Cluster, PickInput, Spread, by_hand};
-use crate::registry::{Moment, Registry, why};
+use crate::registry::{Moment, Registry, exclusion};
 
 const NAME: &str = "outbound|80||a.test";
 
@@ -164,7 +164,7 @@ proptest! {
             let parts = parts(&registry, algorithm, spread(kind), &endpoints);
             parts.state.hash_tables_used.store(is_used, Ordering::Relaxed);
             for endpoint in excluded.iter().filter_map(|number| parts.endpoints.get(*number)) {
-                endpoint.state.health.exclude(why::UNHEALTHY);
+                endpoint.state.health.exclude(exclusion::UNHEALTHY);
             }
             build(parts)
         });

@@ -10,13 +10,13 @@ fn write_date(out: &mut Vec<u8>) {
 
 const GET: RequestTraits = RequestTraits {
     method: MethodKind::Other,
-    newer: true,
+    is_http11: true,
     persistent: true,
     takes_trailers: false,
 };
 
 const OLD: RequestTraits = RequestTraits {
-    newer: false,
+    is_http11: false,
     ..GET
 };
 
@@ -257,7 +257,7 @@ fn body_is_delimited_by_what_is_known_of_it() {
 #[test]
 fn connection_says_whether_it_stays_open() {
     let once_old = RequestTraits {
-        newer: false,
+        is_http11: false,
         ..ONCE
     };
     for (connection, asked, exact, said, persistent) in [

@@ -28,7 +28,7 @@ const VERSION: &str = "invalid HTTP version";
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StatusLine {
     /// Whether the version is HTTP/1.1, not HTTP/1.0.
-    pub(super) newer: bool,
+    pub(super) is_http11: bool,
     /// Any three digits.
     pub(super) status: u16,
     /// Position of the reason phrase.
@@ -171,12 +171,12 @@ struct Reader<'a> {
 impl Reader<'_> {
     #[inline]
     fn status_line(&mut self) -> Result<StatusLine, Stop> {
-        let newer = self.version()?;
+        let is_http11 = self.version()?;
         if self.next()? != b' ' {
             return Err(Stop::Malformed(VERSION));
         }
         Ok(StatusLine {
-            newer,
+            is_http11,
             status: self.status()?,
             reason: self.reason()?,
         })
@@ -206,14 +206,14 @@ impl Reader<'_> {
     #[inline]
     fn version(&mut self) -> Result<bool, Stop> {
         let rest = &self.head[self.at..];
-        let newer = match rest.first_chunk() {
+        let is_http11 = match rest.first_chunk() {
             Some(b"HTTP/1.1") => true,
             Some(b"HTTP/1.0") => false,
             None if b"HTTP/1.".starts_with(rest) => return Err(Stop::Incomplete),
             _ => return Err(Stop::Malformed(VERSION)),
         };
         self.at += b"HTTP/1.1".len();
-        Ok(newer)
+        Ok(is_http11)
     }
 
     #[inline]

@@ -50,10 +50,10 @@ fn theirs(bytes: &[u8], asked: &ExpectedResponse) -> Result<Option<Known>, Strin
         delimiters.note(&name, &value);
         headers.append(name, value);
     }
-    let newer = response.version == Some(1);
-    let framing = framing((status, newer), &mut headers, delimiters, asked);
+    let is_http11 = response.version == Some(1);
+    let framing = framing((status, is_http11), &mut headers, delimiters, asked);
     let (decoder, delimited) = framing.map_err(|error| error.source().unwrap().to_string())?;
-    let persistent = delimited && delimiters.stays_open(newer);
+    let persistent = delimited && delimiters.stays_open(is_http11);
     let rest = bytes[length..].to_vec();
     Ok(Some((
         (status, reason, headers),

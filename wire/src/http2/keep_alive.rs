@@ -82,15 +82,30 @@ mod tests {
             interval: at(10),
             timeout: at(5),
         };
-        let mut pulse = KeepAliveState::new(settings, at(0));
-        assert_eq!(pulse.decide(0, 0, at(4)), KeepAliveAction::Wait(at(10)));
-        assert_eq!(pulse.decide(1, 0, at(6)), KeepAliveAction::Wait(at(16)));
-        assert_eq!(pulse.decide(1, 0, at(16)), KeepAliveAction::Ping);
-        assert_eq!(pulse.decide(1, 0, at(16)), KeepAliveAction::Wait(at(21)));
+        let mut keep_alive = KeepAliveState::new(settings, at(0));
+        assert_eq!(
+            keep_alive.decide(0, 0, at(4)),
+            KeepAliveAction::Wait(at(10))
+        );
+        assert_eq!(
+            keep_alive.decide(1, 0, at(6)),
+            KeepAliveAction::Wait(at(16))
+        );
+        assert_eq!(keep_alive.decide(1, 0, at(16)), KeepAliveAction::Ping);
+        assert_eq!(
+            keep_alive.decide(1, 0, at(16)),
+            KeepAliveAction::Wait(at(21))
+        );
         // the peer answers
-        assert_eq!(pulse.decide(2, 1, at(20)), KeepAliveAction::Wait(at(30)));
-        assert_eq!(pulse.decide(2, 1, at(30)), KeepAliveAction::Ping);
-        assert_eq!(pulse.decide(2, 1, at(34)), KeepAliveAction::Wait(at(35)));
-        assert_eq!(pulse.decide(2, 1, at(35)), KeepAliveAction::Dead);
+        assert_eq!(
+            keep_alive.decide(2, 1, at(20)),
+            KeepAliveAction::Wait(at(30))
+        );
+        assert_eq!(keep_alive.decide(2, 1, at(30)), KeepAliveAction::Ping);
+        assert_eq!(
+            keep_alive.decide(2, 1, at(34)),
+            KeepAliveAction::Wait(at(35))
+        );
+        assert_eq!(keep_alive.decide(2, 1, at(35)), KeepAliveAction::Dead);
     }
 }

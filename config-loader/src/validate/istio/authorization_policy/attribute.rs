@@ -1,0 +1,279 @@
+//! Attributes of AuthorizationPolicies, and their values.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::path;
+use crate::diagnostic::codes::istio::{
+    AZ009, AZ010, AZ011, AZ012, AZ013, AZ014, AZ016, AZ108, AZ113, AZ115, AZ130, AZ131,
+};
+use crate::diagnostic::suggest;
+use crate::raw::Field;
+use crate::resource::istio::authorization_policy::{Attribute, Values};
+use crate::span::Span;
+use crate::validate::Check;
+use crate::validate::scalar;
+
+/// Keys of conditions without an argument.
+const KEYS: [(&str, Attribute); 13] = [
+    ("source.ip", Attribute::SourceIp),
+    ("remote.ip", Attribute::RemoteIp),
+    ("source.namespace", Attribute::Namespace),
+    ("source.serviceAccount", Attribute::ServiceAccount),
+    ("source.principal", Attribute::Principal),
+    ("source.trustDomain", Attribute::TrustDomain),
+    ("request.auth.principal", Attribute::RequestPrincipal),
+    ("request.auth.audiences", Attribute::Audiences),
+    ("request.auth.presenter", Attribute::Presenter),
+    ("destination.ip", Attribute::DestinationIp),
+    ("destination.port", Attribute::DestinationPort),
+    ("connection.sni", Attribute::Sni),
+    ("experimental.envoy.filters.", Attribute::FilterMetadata),
+];
+
+/// Keys that Istio had once, each with what says the same.
+const GONE: [(&str, &str); 4] = [
+    (
+        "destination.namespace",
+        "the namespace of the policy (`metadata.namespace`)",
+    ),
+    ("destination.labels", "`selector`"),
+    ("destination.name", "`selector`"),
+    ("destination.user", "`selector`"),
+];
+
+/// Returns the attribute of a key of a condition.
+pub(super) fn of_key(key: &str, span: Span, check: &mut Check<'_>) -> Option<Attribute> {
+    if key.starts_with("experimental.envoy.filters.") {
+        let message = format!("there are no Envoy filters here: `{key}` has no value");
+        let found = check.warning(AZ130, span, message);
+        found.help("`values` never match, and `notValues` always do");
+        return Some(Attribute::FilterMetadata);
+    }
+    if let Some((_, attribute)) = KEYS.iter().find(|(known, _)| *known == key) {
+        return Some(attribute.clone());
+    }
+    if let Some(name) = key.strip_prefix("request.headers") {
+        return header(name, span, check);
+    }
+    if let Some(path) = key.strip_prefix("request.auth.claims") {
+        let names = claim(path);
+        if names.is_none() {
+            let message = format!("`{key}` is not a claim");
+            let found = check.error(AZ010, span, message);
+            found.help("write `request.auth.claims[NAME]`, or `[NAME][INNER]` for a nested claim");
+        }
+        return names.map(Attribute::Claim);
+    }
+    let found = check.error(AZ009, span, format!("`{key}` is not an attribute"));
+    let known = KEYS.iter().map(|(known, _)| *known);
+    if let Some((_, instead)) = GONE.iter().find(|(gone, _)| key.starts_with(gone)) {
+        found.help(format!("use {instead}"));
+    } else if let Some(near) =
+        suggest::nearest(key, known.chain(["request.headers", "request.auth.claims"]))
+    {
+        found.help(format!("did you mean `{near}`?"));
+    } else {
+        found.help("write an attribute such as `source.namespace` or `request.headers[NAME]`");
+    }
+    None
+}
+
+fn header(argument: &str, span: Span, check: &mut Check<'_>) -> Option<Attribute> {
+    let name = argument
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let name = name.filter(|name| {
+        let bare = name.strip_prefix(':').unwrap_or(name);
+        scalar::is_header_name(bare)
+    });
+    let Some(name) = name.map(str::to_ascii_lowercase) else {
+        let message = format!("`request.headers{argument}` is not a header");
+        let found = check.error(AZ010, span, message);
+        found.help("write `request.headers[NAME]`");
+        return None;
+    };
+    let instead = match &*name {
+        ":path" => Some("`paths`, which are compared without the query"),
+        ":authority" | "host" => Some("`hosts`"),
+        ":method" => Some("`methods`"),
+        "authorization" => Some("a RequestAuthentication and `requestPrincipals`"),
+        name if name.starts_with("x-forwarded-") => {
+            Some("`remoteIpBlocks`, `hosts` or `principals`")
+        }
+        _ => None,
+    };
+    if let Some(instead) = instead {
+        let message = format!("a condition on the header `{name}` is easy to get around");
+        check
+            .warning(AZ115, span, message)
+            .help(format!("use {instead}"));
+    }
+    Some(Attribute::Header(name.into()))
+}
+
+/// Returns the names of nested claims from `[a][b]`.
+fn claim(path: &str) -> Option<Vec<Arc<str>>> {
+    let inner = path.strip_prefix('[')?.strip_suffix(']')?;
+    let names = inner.split("][");
+    let names: Vec<Arc<str>> = names.map(Arc::from).collect();
+    let is_name = |name: &Arc<str>| !name.is_empty() && !name.contains(['[', ']']);
+    names.iter().all(is_name).then_some(names)
+}
+
+/// Returns the values of a list; `None` if it is absent or empty.
+pub(super) fn list(
+    attribute: &Attribute,
+    field: &Field<Vec<Field<String>>>,
+    check: &mut Check<'_>,
+) -> Option<Values> {
+    let entries = scalar::items(field, check);
+    let entries = entries
+        .into_iter()
+        .map(|(entry, text)| (entry.span(), text.as_str()));
+    let entries: Vec<(Span, &str)> = entries.collect();
+    if entries.is_empty() {
+        return None;
+    }
+    Some(match attribute {
+        Attribute::SourceIp | Attribute::RemoteIp | Attribute::DestinationIp => {
+            let networks = entries
+                .into_iter()
+                .filter_map(|(span, text)| network(text, span, check));
+            Values::Networks(networks.collect())
+        }
+        Attribute::DestinationPort => {
+            let ports = entries
+                .into_iter()
+                .filter_map(|(span, text)| port(text, span, check));
+            Values::Ports(ports.collect())
+        }
+        _ => {
+            let texts = entries
+                .into_iter()
+                .filter_map(|(span, value)| text(attribute, value, span, check));
+            Values::Texts(texts.collect())
+        }
+    })
+}
+
+fn network(text: &str, span: Span, check: &mut Check<'_>) -> Option<IpNet> {
+    let Some(network) = scalar::subnet(text) else {
+        let found = check.error(AZ011, span, format!("`{text}` is not a subnet"));
+        found.help("write an IP address, or a CIDR such as `10.0.0.0/8`");
+        return None;
+    };
+    if network.addr() != network.network() {
+        let message = format!("`{text}` has bits beyond its prefix, which are ignored");
+        let found = check.warning(AZ131, span, message);
+        found.help(format!("write `{}`", network.trunc()));
+    }
+    Some(unmapped(network.trunc()))
+}
+
+/// Returns a network of IPv4-mapped addresses as a network of IPv4.
+fn unmapped(network: IpNet) -> IpNet {
+    let IpNet::V6(v6) = network else {
+        return network;
+    };
+    let bits = v6.prefix_len().checked_sub(96);
+    let mapped = v6.addr().to_ipv4_mapped().zip(bits);
+    let mapped = mapped.and_then(|(v4, bits)| IpNet::new(IpAddr::V4(v4), bits).ok());
+    mapped.unwrap_or(network)
+}
+
+fn port(text: &str, span: Span, check: &mut Check<'_>) -> Option<u16> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let port = text.parse().ok().filter(|_| digits);
+    if port.is_none() {
+        let found = check.error(AZ012, span, format!("`{text}` is not a port"));
+        found.help(
+            "write a number from 0 to 65535 as text: the port of the workload, not of its service",
+        );
+    }
+    port
+}
+
+fn text(attribute: &Attribute, value: &str, span: Span, check: &mut Check<'_>) -> Option<Arc<str>> {
+    if value.is_empty() {
+        let found = check.error(AZ013, span, "a value is empty");
+        found.help("write `*` for any value, or the value in `notValues` to match its absence");
+        return None;
+    }
+    match attribute {
+        Attribute::ServiceAccount => {
+            let account = service_account(value, check.namespace());
+            if account.is_none() {
+                let message = format!("`{value}` is not a service account");
+                let found = check.error(AZ014, span, message);
+                found.help("write `NAMESPACE/NAME` or `NAME`, without `*`");
+            }
+            return account;
+        }
+        Attribute::TrustDomain => trust_domain(value, span, check)?,
+        Attribute::Path => path::check(value, span, check)?,
+        Attribute::Principal => principal(value, span, check),
+        Attribute::Method if value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+            let message =
+                format!("methods are compared with their case: `{value}` is no usual method");
+            let found = check.warning(AZ113, span, message);
+            found.help(format!("write `{}`", value.to_ascii_uppercase()));
+        }
+        Attribute::Namespace => return Some(value.into()),
+        _ => {}
+    }
+    let stars = value.matches('*').count();
+    let is_wildcard = value.starts_with('*') || value.ends_with('*');
+    if stars > usize::from(is_wildcard) && !value.contains('{') {
+        let message = format!("a `*` inside `{value}` is compared as it is");
+        let found = check.warning(AZ016, span, message);
+        found.help("a `*` is a wildcard only at the beginning or at the end");
+    }
+    Some(value.into())
+}
+
+fn trust_domain(value: &str, span: Span, check: &mut Check<'_>) -> Option<()> {
+    let inner = value.trim_start_matches('*').trim_end_matches('*');
+    let stars = value.matches('*').count();
+    if value.contains('/') || inner.contains('*') || stars > 1 {
+        let message = format!("`{value}` is not a trust domain");
+        let found = check.error(AZ014, span, message);
+        found.help(
+            "write a domain such as `cluster.local`, with at most one `*` at its beginning or end",
+        );
+        return None;
+    }
+    Some(())
+}
+
+/// Warns of a principal that no certificate has.
+fn principal(value: &str, span: Span, check: &mut Check<'_>) {
+    let help = if value.starts_with("spiffe://") {
+        "leave out `spiffe://`"
+    } else if !value.contains('*') && !is_principal(value) {
+        "write `TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT`"
+    } else {
+        return;
+    };
+    let message = format!("no client has the identity `{value}`");
+    check.warning(AZ108, span, message).help(help);
+}
+
+fn is_principal(value: &str) -> bool {
+    let parts: Vec<&str> = value.split('/').collect();
+    matches!(*parts, [domain, "ns", namespace, "sa", account]
+        if !domain.is_empty() && !namespace.is_empty() && !account.is_empty())
+}
+
+/// Returns `NAMESPACE/NAME` of a service account, with the policy's namespace as the default.
+fn service_account(text: &str, namespace: &str) -> Option<Arc<str>> {
+    let parts: Vec<&str> = text.split('/').collect();
+    match *parts {
+        _ if text.contains('*') || text.len() > 320 => None,
+        [name] if !name.is_empty() => Some(format!("{namespace}/{name}").into()),
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Some(text.into()),
+        _ => None,
+    }
+}

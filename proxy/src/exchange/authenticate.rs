@@ -1,0 +1,374 @@
+//! Authentication of requests by JSON Web Tokens, by the rules that apply to the proxy.
+//!
+//! Called by [`run`](super::run) before the route is looked up, since routes may match claims. Every token at a location
+//! of a rule must be valid: the workload may read any of them. A sidecar looks at inbound traffic only.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hyper::header::{
+    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue,
+    ORIGIN, WWW_AUTHENTICATE,
+};
+use hyper::{Method, Request, StatusCode};
+use jwt::{Refusal, Token, UnixSeconds};
+use smallvec::SmallVec;
+
+use super::downstream::connection::Connection;
+use super::message::local_reply::LocalReply;
+use super::select::find_route::authority;
+use super::token_cache::{TokenCache, Verified};
+use super::worker::{SnapshotRef, Worker};
+use crate::snapshot::{Authentication, Direction, RuleKeys, TokenLocation};
+use crate::telemetry::{Counter, Decided, ResponseFlags, Stage};
+use traffic::claims::Claim;
+use traffic::filter::Scheme;
+
+/// Characters of the path in `www-authenticate`.
+const REALM_PATH_MAX: usize = 256;
+
+/// A token and its location.
+type Found<'a> = (usize, Cow<'a, str>);
+
+/// Verified tokens of a request, each with the number of its location.
+type AllVerified = SmallVec<[(usize, Arc<Verified>); 1]>;
+
+/// Verifies the tokens of a request, removes and adds headers as their rules say, and returns the claims of the first
+/// token in the order of issuers. They are also among the extensions of the request, for conditions of routes.
+///
+/// # Errors
+///
+/// The reply to a client with a token that is not valid: 401, or 403 for another audience.
+pub(super) fn authenticate<B>(
+    worker: &Worker,
+    snapshot: &SnapshotRef,
+    (connection, scheme): (&Connection, Scheme),
+    request: &mut Request<B>,
+) -> Result<Option<Arc<Verified>>, LocalReply> {
+    let Some(authentication) = &snapshot.authentication else {
+        return Ok(None);
+    };
+    let (key, local) = (&connection.listener, connection.client.destination);
+    let listener = snapshot.listener(key, local);
+    if listener.is_none_or(|listener| listener.direction == Direction::Outbound) {
+        return Ok(None);
+    }
+    let verified = verify_all(worker, authentication, request);
+    let count = |is_denied| {
+        let (stage, is_tcp) = (Stage::Jwt, false);
+        let decided = Decided {
+            stage,
+            is_denied,
+            is_tcp,
+        };
+        worker.telemetry.decisions.count(worker.id, decided.index());
+    };
+    let edited = verified.and_then(|(verified, headers)| {
+        edit(authentication, &verified, headers, request.headers_mut())?;
+        Ok(verified)
+    });
+    match edited {
+        Err(refusal) => {
+            worker.count(Counter::TokensRefused);
+            count(true);
+            Err(reply(refusal, scheme, request))
+        }
+        Ok(mut verified) => {
+            verified.sort_by_key(|(_, one)| one.rule);
+            let first = verified.into_iter().next().map(|(_, verified)| verified);
+            if let Some(verified) = &first {
+                worker.count(Counter::TokensVerified);
+                count(false);
+                request.extensions_mut().insert(Arc::clone(verified));
+            }
+            Ok(first)
+        }
+    }
+}
+
+/// Headers to set on a request.
+type NewHeaders = Vec<(HeaderName, HeaderValue)>;
+
+/// Verifies all tokens. Returns them with the headers that their rules set.
+fn verify_all<B>(
+    worker: &Worker,
+    authentication: &Arc<Authentication>,
+    request: &Request<B>,
+) -> Result<(AllVerified, NewHeaders), Refusal> {
+    let mut all = AllVerified::new();
+    let mut headers = NewHeaders::new();
+    if is_preflight(request) {
+        return Ok((all, headers));
+    }
+    for (number, (location, _)) in authentication.locations.iter().enumerate() {
+        let Some(token) = find(location, request)? else {
+            continue;
+        };
+        let verified = verify(worker, authentication, &(number, token.clone()))?;
+        let rule = &authentication.rules[verified.rule];
+        if let Some(name) = &rule.payload_header {
+            headers.push((name.clone(), value(Token::payload(&token))?));
+        }
+        for (name, path) in &rule.claim_headers {
+            if let Some(claim) = verified.claims.at(path.iter().map(|name| &**name)) {
+                headers.push((name.clone(), claim_value(claim)?));
+            }
+        }
+        all.push((number, verified));
+    }
+    Ok((all, headers))
+}
+
+/// Whether a browser asks by CORS before it sends the request, without its token.
+fn is_preflight<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    request.method() == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Verifies a token by the rules of its location, or finds it among the verified ones.
+fn verify(
+    worker: &Worker,
+    authentication: &Arc<Authentication>,
+    (location, text): &Found<'_>,
+) -> Result<Arc<Verified>, Refusal> {
+    let key = TokenCache::key(*location, text);
+    let mut cache = worker.tokens.borrow_mut();
+    if let Some(known) = cache.find(authentication, &key) {
+        let rule = &authentication.rules[known.rule];
+        let is_current = keys(&rule.keys).is_ok_and(|keys| Arc::ptr_eq(&keys, &known.keys));
+        if is_current {
+            worker.count(Counter::TokenCacheHits);
+            rule.accepted.admit(&known.claims, now())?;
+            return Ok(known);
+        }
+        cache.remove(&key);
+    }
+    worker.count(Counter::TokenCacheMisses);
+    let token = Token::parse(text)?;
+    let rules = &authentication.locations[*location].1;
+    let mut refusal = Refusal::Issuer;
+    for &number in rules {
+        let rule = &authentication.rules[number];
+        if !rule.accepted.is_for(token.issuer()) {
+            continue;
+        }
+        let keys = keys(&rule.keys);
+        match rule
+            .accepted
+            .verify(&token, keys.as_deref().map_err(|why| *why), now())
+        {
+            Ok(claims) => {
+                let keys = keys?;
+                let rule = number;
+                let verified = Arc::new(Verified { rule, claims, keys });
+                cache.add(key, Arc::clone(&verified));
+                return Ok(verified);
+            }
+            Err(why) => {
+                if let (Refusal::Key, RuleKeys::Remote(remote)) = (why, &rule.keys) {
+                    remote.state.key_is_unknown();
+                }
+                if refusal == Refusal::Issuer {
+                    refusal = why;
+                }
+            }
+        }
+    }
+    Err(refusal)
+}
+
+fn keys(keys: &RuleKeys) -> Result<Arc<jwt::Keys>, Refusal> {
+    match keys {
+        RuleKeys::Inline(keys) => Ok(Arc::clone(keys)),
+        RuleKeys::Remote(remote) => remote.state.keys().clone().ok_or(Refusal::Fetch),
+    }
+}
+
+fn now() -> UnixSeconds {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        since.as_secs().try_into().unwrap_or(UnixSeconds::MAX)
+    })
+}
+
+/// Returns the token at a location; `None` without one.
+fn find<'a, B>(
+    location: &TokenLocation,
+    request: &'a Request<B>,
+) -> Result<Option<Cow<'a, str>>, Refusal> {
+    match location {
+        TokenLocation::Bearer => in_header(request.headers(), &AUTHORIZATION, bearer),
+        TokenLocation::Header(name, prefix) => in_header(request.headers(), name, |value| {
+            value.strip_prefix(prefix.as_bytes())
+        }),
+        TokenLocation::Cookie(name) => {
+            let lines = request.headers().get_all(COOKIE).into_iter();
+            let mut pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+            let value = pairs.find_map(|pair| {
+                let pair = pair.trim_ascii();
+                pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
+            });
+            let value = value.filter(|value| !value.is_empty());
+            Ok(value.map(String::from_utf8_lossy))
+        }
+        TokenLocation::Param(name) => {
+            let mut pairs = request.uri().query().unwrap_or_default().split('&');
+            let value = pairs.find_map(|pair| {
+                let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+                (unescaped(key) == **name).then(|| unescaped(value))
+            });
+            Ok(value.filter(|value| !value.is_empty()))
+        }
+    }
+}
+
+/// Returns the token in a header, by what `token` takes from its value. A token and another line of the header are none.
+fn in_header<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+    token: impl Fn(&'a [u8]) -> Option<&'a [u8]>,
+) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let lines = headers.get_all(name).into_iter();
+    let mut tokens = lines.filter_map(|line| {
+        let token = token(line.as_bytes())?.trim_ascii();
+        (!token.is_empty()).then(|| String::from_utf8_lossy(token))
+    });
+    let Some(first) = tokens.next() else {
+        return Ok(None);
+    };
+    match headers.get_all(name).iter().nth(1) {
+        Some(_) => Err(Refusal::Malformed(
+            "Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections",
+        )),
+        None => Ok(Some(first)),
+    }
+}
+
+/// Returns what follows the scheme `Bearer`.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = value.split_at_checked(b"bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(rest)
+}
+
+/// Decodes percent-escapes.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return text.into();
+    }
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned().into()
+}
+
+const BAD_OUTPUT: Refusal = Refusal::Malformed("Jwt claim is not a valid header value");
+
+fn value(text: &str) -> Result<HeaderValue, Refusal> {
+    HeaderValue::from_str(text).map_err(|_| BAD_OUTPUT)
+}
+
+/// Returns the value of the header for a claim.
+fn claim_value(claim: &Claim) -> Result<HeaderValue, Refusal> {
+    let text = claim.to_string();
+    let text = match claim {
+        Claim::List(_) | Claim::Object(_) => BASE64_STANDARD.encode(text),
+        _ => text,
+    };
+    HeaderValue::try_from(text.into_bytes()).map_err(|_| BAD_OUTPUT)
+}
+
+/// Removes the headers of tokens that are not forwarded, and those that only rules may set, and sets these.
+fn edit(
+    authentication: &Authentication,
+    verified: &AllVerified,
+    new: NewHeaders,
+    headers: &mut HeaderMap,
+) -> Result<(), Refusal> {
+    for (number, one) in verified {
+        if authentication.rules[one.rule].forwards_token {
+            continue;
+        }
+        match &authentication.locations[*number].0 {
+            TokenLocation::Bearer => drop(headers.remove(AUTHORIZATION)),
+            TokenLocation::Header(name, _) => drop(headers.remove(name)),
+            TokenLocation::Cookie(_) | TokenLocation::Param(_) => {}
+        }
+    }
+    if !authentication.outputs.is_empty() {
+        let is_output = |name: &&HeaderName| {
+            let mut outputs = authentication.outputs.iter();
+            outputs.any(|output| is_folded(output, name.as_str()))
+        };
+        let forged: SmallVec<[HeaderName; 4]> = headers.keys().filter(is_output).cloned().collect();
+        for name in forged {
+            headers.remove(name);
+        }
+    }
+    for (name, value) in new {
+        headers.insert(name, value);
+    }
+    Ok(())
+}
+
+/// Whether a name is this one, with `-` and `_` taken as equal.
+fn is_folded(folded: &str, name: &str) -> bool {
+    let fold = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    folded.len() == name.len() && folded.bytes().eq(name.bytes().map(fold))
+}
+
+/// Returns the reply to a token that is not valid.
+fn reply<B>(refusal: Refusal, scheme: Scheme, request: &Request<B>) -> LocalReply {
+    let host = authority(request).unwrap_or_default();
+    let path = request.uri().path().chars().take(REALM_PATH_MAX);
+    let start = format!("{}://{host}", scheme.as_str());
+    let mut realm = String::new();
+    for character in start.chars().chain(path) {
+        match character {
+            '"' => realm.push_str("%22"),
+            '\\' => realm.push_str("%5C"),
+            ' '..='~' => realm.push(character),
+            _ => realm.extend(
+                character
+                    .to_string()
+                    .bytes()
+                    .map(|byte| format!("%{byte:02X}")),
+            ),
+        }
+    }
+    let challenge = format!("Bearer realm=\"{realm}\", error=\"invalid_token\"");
+    let mut headers = HeaderMap::new();
+    if let Ok(challenge) = HeaderValue::try_from(challenge) {
+        headers.insert(WWW_AUTHENTICATE, challenge);
+    }
+    let text = refusal.text();
+    let details = format!("jwt_authn_access_denied{{{}}}", text.replace(' ', "_"));
+    LocalReply {
+        status: match refusal {
+            Refusal::Audience => StatusCode::FORBIDDEN,
+            _ => StatusCode::UNAUTHORIZED,
+        },
+        flags: ResponseFlags::NONE,
+        body: text.into(),
+        details: details.into(),
+        headers: Some(Box::new(headers)),
+        ..LocalReply::DENIED
+    }
+}

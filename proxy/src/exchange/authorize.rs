@@ -1,0 +1,237 @@
+//! Authorization of requests and connections, by the policies that apply to the proxy.
+//!
+//! Called by [`run`](super::run) after the route was looked up and before it is used, so that a denied client learns
+//! nothing of the routes, and by [`tcp::open`](super::tcp::open) before a destination is chosen. A sidecar judges
+//! inbound traffic only, and a gateway all of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper::{Request, StatusCode};
+
+use super::downstream::body::DownstreamBody;
+use super::downstream::connection::{Connection, PeerIdentity};
+use super::downstream::origin::Origin;
+use super::message::clean::Cleaned;
+use super::message::local_reply::LocalReply;
+use super::record::Record;
+use super::select::find_route::{Found, authority, matched_head};
+use super::worker::{SnapshotRef, Worker};
+use crate::snapshot::{Direction, Listener};
+use crate::telemetry::{Decided, Stage};
+use crate::upstream::Client;
+use traffic::authz::{Authorization, Decision, DryRun, Policies, Rule, Subject};
+use traffic::claims::Claims;
+use traffic::route::normalize_host;
+
+/// Authorizes a request.
+///
+/// # Errors
+///
+/// The reply to a client that is denied: 403, `RBAC: access denied`.
+pub(super) fn authorize_request(
+    snapshot: &SnapshotRef,
+    (connection, origin): (&Connection, &Origin),
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    claims: Option<&Claims>,
+    record: &mut Record,
+) -> Result<(), LocalReply> {
+    let Some(authorization) = of_listener(snapshot, || {
+        snapshot.listener(&connection.listener, connection.client.destination)
+    }) else {
+        return Ok(());
+    };
+    let policies = &authorization.http;
+    if policies.reads_added {
+        cleaned.show(request.headers_mut());
+    }
+    let host = normalize_host(authority(request).unwrap_or_default());
+    let subject = Subject {
+        claims,
+        ..of_request(request, connection, origin, &host)
+    };
+    if let Some(rule) = policies.audit.first_match(&subject) {
+        matched(record.worker(), Some(rule));
+        record.record_audit(&rule.policy.name);
+    }
+    match judge(record.worker(), policies, &subject) {
+        None => Ok(()),
+        Some(details) => Err(LocalReply::denied(details)),
+    }
+}
+
+/// Authorizes a connection of another protocol than HTTP.
+///
+/// # Errors
+///
+/// The reason for closing the connection, for the access log.
+pub(super) fn authorize_connection(
+    worker: &Worker,
+    snapshot: &SnapshotRef,
+    listener: &Arc<Listener>,
+    client: Client,
+    (peer, server_name): (PeerIdentity<'_>, Option<&str>),
+) -> Result<(), String> {
+    let Some(authorization) = of_listener(snapshot, || Some(listener)) else {
+        return Ok(());
+    };
+    let policies = &authorization.tcp;
+    let subject = of_connection(client, peer, server_name);
+    matched(worker, policies.audit.first_match(&subject));
+    judge(worker, policies, &subject).map_or(Ok(()), Err)
+}
+
+/// Returns the policies for the traffic of a listener; `None` if none apply.
+pub(crate) fn of_listener<'a>(
+    snapshot: &'a SnapshotRef,
+    listener: impl FnOnce() -> Option<&'a Arc<Listener>>,
+) -> Option<&'a Authorization> {
+    let authorization = snapshot.authorization.as_deref()?;
+    match listener()?.direction {
+        Direction::Gateway | Direction::Inbound => Some(authorization),
+        Direction::Outbound => None,
+    }
+}
+
+/// Whether policies judge a request: it is valid, with or without a route.
+pub(crate) fn is_judged(found: &Result<Found, LocalReply>) -> bool {
+    match found {
+        Ok(_) => true,
+        Err(reply) => matches!(
+            reply.status,
+            StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST
+        ),
+    }
+}
+
+/// Returns the facts of a request without a token that policies compare. `host` is its normalized host.
+pub(crate) fn of_request<'a, B>(
+    request: &'a Request<B>,
+    connection: &'a Connection,
+    origin: &Origin,
+    host: &'a str,
+) -> Subject<'a> {
+    let authority = authority(request).unwrap_or_default();
+    Subject {
+        request: Some(matched_head(request, origin.scheme, authority, host)),
+        remote_ip: origin.client.ip().to_canonical(),
+        ..of_connection(
+            connection.client,
+            connection.peer(),
+            connection.server_name(),
+        )
+    }
+}
+
+/// Returns the facts of a connection that policies compare.
+pub(crate) fn of_connection<'a>(
+    client: Client,
+    peer: PeerIdentity<'a>,
+    server_name: Option<&'a str>,
+) -> Subject<'a> {
+    let Client {
+        source,
+        destination,
+    } = client;
+    let source_ip = source.ip().to_canonical();
+    Subject {
+        peer: peer.of_mesh(),
+        source_ip,
+        remote_ip: source_ip,
+        destination: SocketAddr::new(destination.ip().to_canonical(), destination.port()),
+        sni: server_name.unwrap_or_default(),
+        request: None,
+        claims: None,
+    }
+}
+
+/// Judges by CUSTOM, DENY and ALLOW policies. Returns the reason of a denial, in Envoy's words.
+fn judge(worker: &Worker, policies: &Policies, subject: &Subject<'_>) -> Option<String> {
+    let count = |stage, is_denied| {
+        let is_tcp = subject.request.is_none();
+        let decided = Decided {
+            stage,
+            is_denied,
+            is_tcp,
+        };
+        worker.telemetry.decisions.count(worker.id, decided.index());
+    };
+    if let Some(dry_run) = &policies.dry_run {
+        judge_in_dry_run(worker, dry_run, subject, count);
+    }
+    // no provider is known, so that nothing can be asked
+    for (_, rules) in &policies.custom {
+        if let Some(rule) = rules.first_match(subject) {
+            matched(worker, Some(rule));
+            count(Stage::Custom, true);
+            return Some(details(&format!(
+                "{}-deny-due-to-bad-CUSTOM-action",
+                rule.name
+            )));
+        }
+    }
+    let (stage, rule) = match policies.decide(subject) {
+        Decision::Allowed(rule) => {
+            if policies.allow.is_some() || !policies.deny.is_empty() {
+                count(Stage::Allow, false);
+            }
+            matched(worker, rule);
+            return None;
+        }
+        Decision::Denied(Some(rule)) => (Stage::Deny, Some(rule)),
+        Decision::Denied(None) => (Stage::Allow, None),
+    };
+    count(stage, true);
+    matched(worker, rule);
+    Some(details(rule.map_or("none", |rule| &rule.name)))
+}
+
+fn matched(worker: &Worker, rule: Option<&Rule>) {
+    if let Some(rule) = rule {
+        rule.policy.matches.count(worker.id, 0);
+    }
+}
+
+fn details(name: &str) -> String {
+    format!("rbac_access_denied_matched_policy[{name}]")
+}
+
+/// Counts and logs the decision that policies in dry run would make.
+#[cold]
+fn judge_in_dry_run(
+    worker: &Worker,
+    dry_run: &DryRun,
+    subject: &Subject<'_>,
+    count: impl Fn(Stage, bool),
+) {
+    matched(worker, dry_run.custom.first_match(subject));
+    let has_rules = dry_run.allow.is_some() || !dry_run.deny.is_empty();
+    if !has_rules {
+        return;
+    }
+    match dry_run.decide(subject) {
+        Decision::Denied(Some(rule)) => {
+            count(Stage::DryRunDeny, true);
+            matched(worker, Some(rule));
+            tracing::debug!(rule = &*rule.name, "would be denied by a policy in dry run");
+        }
+        Decision::Denied(None) => {
+            count(Stage::DryRunAllow, true);
+            tracing::debug!("would be denied: no ALLOW policy in dry run matches");
+        }
+        Decision::Allowed(rule) => {
+            count(Stage::DryRunAllow, false);
+            matched(worker, rule);
+        }
+    }
+}
+
+impl LocalReply {
+    /// A policy denies the request.
+    fn denied(details: String) -> Self {
+        Self {
+            details: details.into(),
+            ..Self::DENIED
+        }
+    }
+}

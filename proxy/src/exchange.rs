@@ -178,7 +178,7 @@ fn find<'a>(
     }
     let judged = authenticated.and_then(|verified| {
         let (client, head) = ((&**connection, origin), (request, &mut cleaned));
-        let claims = verified.as_ref().map(|verified| &verified.claims);
+        let claims = verified.as_ref().map(|verified| &*verified.claims);
         authorize_request(snapshot, client, head, claims, record)
     });
     if let Err(denied) = judged {

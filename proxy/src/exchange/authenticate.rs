@@ -82,7 +82,9 @@ pub(super) fn authenticate<B>(
             if let Some(verified) = &first {
                 worker.count(Counter::TokensVerified);
                 count(false);
-                request.extensions_mut().insert(Arc::clone(verified));
+                request
+                    .extensions_mut()
+                    .insert(Arc::clone(&verified.claims));
             }
             Ok(first)
         }
@@ -165,6 +167,7 @@ fn verify(
             Ok(claims) => {
                 let keys = keys?;
                 let rule = number;
+                let claims = Arc::new(claims);
                 let verified = Arc::new(Verified { rule, claims, keys });
                 cache.add(key, Arc::clone(&verified));
                 return Ok(verified);

@@ -16,7 +16,7 @@ pub(super) struct Verified {
     /// Number of the rule that accepts the token.
     pub(super) rule: usize,
     /// Claims of the token.
-    pub(super) claims: Claims,
+    pub(super) claims: Arc<Claims>,
     /// Keys that verified it.
     pub(super) keys: Arc<jwt::Keys>,
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
@@ -30,7 +31,7 @@ pub struct Question {
     /// SPIFFE URI of the client, as its certificate would prove it.
     identity: Option<String>,
     /// Claims of the request's token, as if it were verified.
-    claims: Option<Claims>,
+    claims: Option<Arc<Claims>>,
     /// Requested listener.
     pub listener: Option<ListenerWish>,
 }
@@ -207,7 +208,7 @@ impl Question {
         let claims = Claims::parse(text.as_bytes());
         let claims =
             claims.map_err(|error| format!("{text:?}: expected a JSON object: {error}"))?;
-        self.claims = Some(claims.with_words(&[]));
+        self.claims = Some(Arc::new(claims.with_words(&[])));
         Ok(())
     }
 
@@ -215,7 +216,7 @@ impl Question {
     pub(super) fn identified<'a>(&'a self, subject: Subject<'a>) -> Subject<'a> {
         Subject {
             peer: self.identity.as_deref().and_then(Peer::parse),
-            claims: self.claims.as_ref().filter(|_| subject.request.is_some()),
+            claims: self.claims.as_deref().filter(|_| subject.request.is_some()),
             ..subject
         }
     }
@@ -228,6 +229,9 @@ impl Question {
         *request.headers_mut() = self.headers.clone();
         if let Some(client) = self.client {
             request.extensions_mut().insert(client);
+        }
+        if let Some(claims) = &self.claims {
+            request.extensions_mut().insert(Arc::clone(claims));
         }
         request
     }

@@ -16,8 +16,8 @@ pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
     let [.., process] = std::process::id().to_be_bytes();
-    let [_, _, high, low] = next.to_be_bytes();
-    let ip = Ipv4Addr::new(127, process | 0x80, high, low.max(1));
+    let [high, low] = [next / 254, next % 254 + 1].map(|number| number as u8);
+    let ip = Ipv4Addr::new(127, process | 0x80, high, low);
     let socket = TcpListener::bind((ip, 0)).unwrap();
     socket.local_addr().unwrap()
 }

@@ -14,11 +14,11 @@ use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
-use crate::exchange::token_cache::Verified;
 use crate::exchange::worker::SnapshotRef;
 use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
 };
+use traffic::claims::Claims;
 use traffic::cluster::Split;
 use traffic::filter::{Redirect, RedirectRequest, Scheme};
 use traffic::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
@@ -219,7 +219,7 @@ pub fn matched_head<'a, B>(
     authority: &'a str,
     host: &'a str,
 ) -> RequestHead<'a> {
-    let claims = request.extensions().get::<Arc<Verified>>();
+    let claims = request.extensions().get::<Arc<Claims>>();
     RequestHead {
         method: request.method(),
         scheme: scheme.as_str(),
@@ -228,7 +228,7 @@ pub fn matched_head<'a, B>(
         path: request.uri().path(),
         query: request.uri().query(),
         headers: request.headers(),
-        claims: claims.map(|verified| &verified.claims),
+        claims: claims.map(|claims| &**claims),
     }
 }
 

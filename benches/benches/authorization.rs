@@ -97,6 +97,7 @@ fn decide(criterion: &mut Criterion) {
         path: "/cart/items/17",
         query: None,
         headers: &headers,
+        claims: None,
     };
     let subject = Subject {
         peer: Peer::parse("spiffe://cluster.local/ns/web/sa/web"),

@@ -27,6 +27,9 @@ pub enum Body {
     Whole,
 }
 
+/// Name of a security policy without a valid one.
+const UNNAMED: &str = "(unnamed)";
+
 /// Top-level fields of an object with `spec`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -171,6 +174,11 @@ impl<'a> Draft<'a> {
             .name
             .as_ref()
             .map(|name| ObjectRef::new(kind, Arc::clone(&metadata.namespace), Arc::clone(name)));
+        // a security policy restricts clients even if its name is missing or invalid
+        let is_refused = id.is_none() && kind.is_security();
+        let unnamed =
+            is_refused.then(|| ObjectRef::new(kind, Arc::clone(&metadata.namespace), UNNAMED));
+        let id = id.or(unnamed);
         Draft {
             kind,
             body,
@@ -185,7 +193,7 @@ impl<'a> Draft<'a> {
             fingerprint: 0,
             start: Line(0),
             options: ReadOptions::default(),
-            is_refused: false,
+            is_refused,
         }
     }
 

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use config_loader::catalog::{UnusableDelegate, View, hostname, policies_of};
+use config_loader::catalog::{UnusableDelegate, View, hostname};
 use config_loader::diagnostic::suggest;
 use config_loader::resource::Line;
-use config_loader::resource::istio::{AuthorizationPolicy, GatewayRef};
+use config_loader::resource::istio::GatewayRef;
 use config_loader::{Kind, Name, ObjectRef, ResourceSet};
 
 use crate::compile::applies::{selects, visible, workload};
@@ -81,14 +81,6 @@ impl<'a> Survey<'a> {
                 ),
             })
             .collect()
-    }
-
-    /// Returns the security policies that select this proxy. None of them is enforced yet.
-    pub fn unenforced_policies(&self) -> Vec<Provenance> {
-        let own = workload(self.identity);
-        let of_requests = policies_of::<AuthorizationPolicy>(self.resources, own);
-        let of_requests = of_requests.map(|policy| provenance_of(policy.as_ref(), 0));
-        of_requests.collect()
     }
 
     /// Returns the PeerAuthentications for this proxy's namespace or the mesh that are rejected and were never valid.

@@ -32,9 +32,6 @@ pub struct Explanation {
     /// Decision of AuthorizationPolicies; `None` if none apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization: Option<AuthorizationChoice>,
-    /// Security policies for this proxy that are not enforced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unenforced_policies: Vec<Source>,
     /// Reasons why the request is not served, with suggestions.
     pub hints: Vec<Note>,
 }

@@ -40,7 +40,6 @@ pub fn render(answer: &Explanation, detail: Detail) -> String {
     page.rules(answer, detail);
     page.notes("left out", &answer.unreachable, detail);
     page.authorization(answer.authorization.as_ref(), detail);
-    page.unenforced(&answer.unenforced_policies);
     page.notes("hint", &answer.hints, Detail::All);
     if let Some(action) = &answer.action {
         page.action(action);
@@ -149,17 +148,6 @@ impl Page {
         }
         if let Some(dry_run) = &choice.dry_run {
             self.under(0, &format!("in dry run it {dry_run}"));
-        }
-    }
-
-    fn unenforced(&mut self, policies: &[Source]) {
-        if !policies.is_empty() {
-            let count = policies.len();
-            self.row(
-                "not enforced",
-                &format!("security policies that select this proxy: {count}"),
-            );
-            self.sources(2, policies);
         }
     }
 

@@ -62,7 +62,6 @@ fn walk(
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
-    answer.unenforced_policies = unenforced_policies(listener, survey);
     answer.hints.extend(rejected_policies(listener, survey));
     let connection = downstream(listener, &name, (question.address, question.client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
@@ -139,15 +138,6 @@ fn judged(answer: &mut Explanation, authorization: Option<&Authorization>, subje
         };
     }
     answer.authorization = Some(choice);
-}
-
-/// Returns the security policies that would apply to requests at this listener, and are not enforced.
-fn unenforced_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Source> {
-    if listener.direction == Direction::Outbound {
-        return Vec::new();
-    }
-    let policies = survey.unenforced_policies();
-    policies.iter().map(Source::from).collect()
 }
 
 /// Returns notes about policies of the workload's connections that are rejected and have no last good version.
@@ -259,7 +249,6 @@ fn begin(request: &Request<()>) -> Explanation {
         action: None,
         destinations: Vec::new(),
         authorization: None,
-        unenforced_policies: Vec::new(),
         hints: Vec::new(),
     }
 }

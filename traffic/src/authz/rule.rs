@@ -282,10 +282,11 @@ impl Attribute {
             Self::TrustDomain => subject.peer.map(|peer| peer.trust_domain),
             Self::Host { .. } => subject.request.map(|head| head.authority),
             Self::Method => subject.request.as_ref().map(|head| head.method.as_str()),
+            // neither CONNECT nor `OPTIONS *` has one
             Self::Path => subject
                 .request
-                .filter(|head| head.method != http::Method::CONNECT || !head.path.is_empty())
-                .map(|head| head.path),
+                .map(|head| head.path)
+                .filter(|path| path.starts_with('/')),
             Self::Sni => Some(subject.sni),
             Self::RequestPrincipal
             | Self::SourceIp

@@ -38,16 +38,20 @@ pub struct Peer<'a> {
 }
 
 impl<'a> Peer<'a> {
-    /// Parses a SPIFFE URI of the mesh; `None` if it has another form.
+    /// Parses a SPIFFE URI of the mesh; `None` if it has another form, such as a port, a query, an escape, or upper case in its
+    /// trust domain.
     ///
-    /// Source: Istio's SPIFFE identities, `spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT`.
+    /// Source: SPIFFE ID 2; Istio's SPIFFE identities, `spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT`.
     pub fn parse(uri: &'a str) -> Option<Self> {
         let principal = uri.strip_prefix("spiffe://")?;
         let (trust_domain, account) = principal.split_once('/')?;
         let (namespace, name) = account.strip_prefix("ns/")?.split_once("/sa/")?;
-        let is_segment = |part: &str| !part.is_empty() && !part.contains('/');
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        let is_segment =
+            |part: &&str| !["", ".", ".."].contains(part) && part.bytes().all(is_plain);
+        let is_lower = !trust_domain.bytes().any(|byte| byte.is_ascii_uppercase());
         let all = [trust_domain, namespace, name];
-        all.into_iter().all(is_segment).then_some(Self {
+        (is_lower && all.iter().all(is_segment)).then_some(Self {
             principal,
             trust_domain,
             account,

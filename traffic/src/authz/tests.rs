@@ -205,6 +205,13 @@ fn identity_is_taken_apart_only_in_the_form_of_the_mesh() {
         "spiffe://td/ns/foo/sa/",
         "spiffe://td/ns/a/sa/b/sa/c",
         "spiffe://td",
+        "spiffe://TD/ns/foo/sa/bar",
+        "spiffe://td:443/ns/foo/sa/bar",
+        "spiffe://u@td/ns/foo/sa/bar",
+        "spiffe://td/ns/foo/sa/bar?x",
+        "spiffe://td/ns/foo/sa/bar#x",
+        "spiffe://td/ns/foo/sa/%62ar",
+        "spiffe://td/ns/../sa/bar",
     ] {
         assert_eq!(Peer::parse(uri), None, "{uri}");
     }

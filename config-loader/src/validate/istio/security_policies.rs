@@ -2,8 +2,8 @@
 
 use super::{Check, shared};
 use crate::diagnostic::codes::istio::{AZ020, AZ021, AZ102};
-use crate::raw::Field;
 use crate::raw::istio::{LabelSelector, PolicyTargetReference};
+use crate::raw::{Field, Map};
 use crate::resource::istio::{PolicyScope, PolicyTarget};
 use crate::span::Span;
 use crate::validate::scalar;
@@ -57,7 +57,13 @@ pub(super) fn scope(
     let is_label = |(key, value): (&String, &String)| {
         scalar::is_label_key(key) && scalar::is_label_value(value)
     };
+    let written = selector.get().map(|selector| &selector.match_labels);
+    let has_wrong_type = written.is_some_and(|labels| {
+        let mut values = labels.get().into_iter().flat_map(Map::iter);
+        labels.is_invalid() || values.any(|(.., value)| value.is_invalid())
+    });
     let is_read = labels.iter().all(is_label)
+        && !has_wrong_type
         && !conflicts.contains(&true)
         && !selector.is_invalid()
         && !target.is_invalid()

@@ -89,6 +89,8 @@ fn allowed_paths_admit_no_others() {
         (allow("/*"), &[("/", 200), ("OPTIONS *", 403)]),
     ];
     table(&edge, &rows);
+    let any = [(allow("'*'"), &[("/", 200), ("OPTIONS *", 403)][..])];
+    table(&edge, &any);
     let not_public = of("DENY", &to("notPaths: [/public*]"));
     let rows: [(String, &[(&str, u16)]); 1] =
         [(not_public, &[("/public/a", 200), ("/public/../admin", 403)])];

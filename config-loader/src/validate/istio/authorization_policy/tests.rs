@@ -268,6 +268,14 @@ fn rejected_policy_denies_what_it_selects() {
             "{selector: {matchLabels: {app: '*'}}, rules: [{}]}".into(),
             Some(""),
         ),
+        (
+            "{selector: {matchLabels: {app: a, x: yes}}, rules: [{}]}".into(),
+            Some(""),
+        ),
+        (
+            "{selector: {matchLabels: {app: 7}}, rules: [{}]}".into(),
+            Some(""),
+        ),
         ("{selector: 5, rules: [{}]}".into(), Some("")),
         ("5".into(), Some("")),
     ] {

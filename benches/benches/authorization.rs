@@ -20,7 +20,6 @@ fn condition(attribute: Attribute, values: Values) -> Condition {
         attribute,
         values: Some(values),
         not_values: None,
-        line: 0,
     }
 }
 

@@ -129,7 +129,7 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// No key fits, or none of those that fit verifies it.
+    /// No key fits, or no fitting key verifies it.
     pub fn verify(&self, token: &Token<'_>) -> Result<(), Refusal> {
         let named =
             |key: &&Key| token.kid.is_empty() || key.kid.is_empty() || *key.kid == *token.kid;

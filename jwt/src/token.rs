@@ -14,7 +14,7 @@ pub const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// A token whose parts are read, and whose signature is not verified yet.
 #[derive(Debug)]
 pub struct Token<'a> {
-    /// Claims; nobody may use them before the signature is verified.
+    /// Claims; not to be used before the signature is verified.
     pub(crate) claims: Claims,
     pub(crate) algorithm: Algorithm,
     pub(crate) kid: Box<str>,

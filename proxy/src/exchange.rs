@@ -170,8 +170,11 @@ fn find<'a>(
     record: &mut Record,
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
     let scheme = origin.scheme;
-    let client = (&**connection, scheme);
-    let authenticated = authenticate(record.worker(), snapshot, client, request);
+    if !snapshot.judges(&connection.listener, connection.client.destination) {
+        let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
+        return (found, cleaned);
+    }
+    let authenticated = authenticate(record.worker(), snapshot, scheme, request);
     let mut found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
     if !is_judged(&found) {
         return (found, cleaned);

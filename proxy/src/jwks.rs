@@ -2,12 +2,11 @@
 //! keys. `control` fetches them, and requests read them without waiting.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwapOption, Guard};
 use jwt::Keys;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Key set at a URL.
 #[derive(Clone, Debug)]
@@ -26,7 +25,7 @@ pub struct RemoteKeys {
 #[derive(Debug, Default)]
 pub struct KeyState {
     keys: ArcSwapOption<Keys>,
-    was_tried: AtomicBool,
+    was_tried: watch::Sender<bool>,
     unknown_key: Notify,
 }
 
@@ -41,12 +40,13 @@ impl KeyState {
         if let Some(keys) = keys {
             self.keys.store(Some(Arc::new(keys)));
         }
-        self.was_tried.store(true, Ordering::Release);
+        self.was_tried.send_replace(true);
     }
 
-    /// Whether a fetch has ended, with or without keys.
-    pub fn was_tried(&self) -> bool {
-        self.was_tried.load(Ordering::Acquire)
+    /// Waits until a fetch has ended, with or without keys.
+    pub async fn tried(&self) {
+        // fails only without a sender, which is here
+        let _ = self.was_tried.subscribe().wait_for(|tried| *tried).await;
     }
 
     /// Reports a token with a key that is not in the set: the issuer may have new keys.

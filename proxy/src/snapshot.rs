@@ -299,6 +299,14 @@ impl Snapshot {
             .or_else(|| Some(&self.retired.listeners.get(key)?.0))
     }
 
+    /// Whether policies apply to the requests of a connection to `local` that was accepted on `key`.
+    pub fn judges(&self, key: &ListenerKey, local: SocketAddr) -> bool {
+        (self.authorization.is_some() || self.authentication.is_some())
+            && self
+                .listener(key, local)
+                .is_some_and(|listener| listener.direction.is_judged())
+    }
+
     /// The listeners that have their own socket.
     pub fn sockets(&self) -> impl Iterator<Item = &ListenerKey> {
         self.listeners.keys().filter(|key| key.has_socket())

@@ -81,14 +81,6 @@ impl Policies {
     pub fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
         decide(&self.deny, self.allow.as_ref(), subject)
     }
-
-    /// Whether no policy applies.
-    pub fn is_empty(&self) -> bool {
-        self.allow.is_none()
-            && self.dry_run.is_none()
-            && self.custom.is_empty()
-            && [&self.audit, &self.deny].iter().all(|set| set.is_empty())
-    }
 }
 
 impl DryRun {

@@ -8,60 +8,47 @@ use std::sync::Arc;
 use super::{View, Workload};
 use crate::kind::ObjectRef;
 use crate::resource::istio::{
-    AuthorizationPolicy, PeerAuthentication, PolicyScope, PolicyTarget, RequestAuthentication,
+    AuthorizationPolicy, PeerAuthentication, PolicyTarget, RequestAuthentication,
 };
 use crate::resource::{Object, Spec};
 
 /// Kind of policy that selects workloads.
 pub trait SelectsWorkloads: Spec {
-    /// Labels of the selected workloads; empty for all workloads. `None` if the policy selects its targets in another
-    /// way.
-    fn selector(&self) -> Option<&BTreeMap<String, String>>;
+    /// Labels of the selected workloads; empty for all workloads. They do not count for a policy with targets.
+    fn selector(&self) -> &BTreeMap<String, String>;
 
-    /// Whether the policy names this Gateway of the Gateway API as a target.
-    fn targets_gateway(&self, _gateway: &str) -> bool {
-        false
+    /// Objects that the policy is attached to.
+    fn targets(&self) -> &[PolicyTarget] {
+        &[]
     }
 }
 
 /// Label of the pods of a Gateway of the Gateway API, with its name.
 const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
 
-fn targets(scope: &PolicyScope, gateway: &str) -> bool {
-    let is_it =
-        |target: &PolicyTarget| matches!(target, PolicyTarget::Gateway(name) if **name == *gateway);
-    scope.targets.iter().any(is_it)
-}
-
 impl SelectsWorkloads for AuthorizationPolicy {
-    fn selector(&self) -> Option<&BTreeMap<String, String>> {
-        self.scope
-            .targets
-            .is_empty()
-            .then_some(&self.scope.selector)
+    fn selector(&self) -> &BTreeMap<String, String> {
+        &self.scope.selector
     }
 
-    fn targets_gateway(&self, gateway: &str) -> bool {
-        targets(&self.scope, gateway)
+    fn targets(&self) -> &[PolicyTarget] {
+        &self.scope.targets
     }
 }
 
 impl SelectsWorkloads for PeerAuthentication {
-    fn selector(&self) -> Option<&BTreeMap<String, String>> {
-        Some(&self.selector)
+    fn selector(&self) -> &BTreeMap<String, String> {
+        &self.selector
     }
 }
 
 impl SelectsWorkloads for RequestAuthentication {
-    fn selector(&self) -> Option<&BTreeMap<String, String>> {
-        self.scope
-            .targets
-            .is_empty()
-            .then_some(&self.scope.selector)
+    fn selector(&self) -> &BTreeMap<String, String> {
+        &self.scope.selector
     }
 
-    fn targets_gateway(&self, gateway: &str) -> bool {
-        targets(&self.scope, gateway)
+    fn targets(&self) -> &[PolicyTarget] {
+        &self.scope.targets
     }
 }
 
@@ -75,11 +62,15 @@ pub fn policies_of<'s, T: SelectsWorkloads>(
     let namespaces = [workload.root_namespace].into_iter().chain(own);
     let policies = namespaces.flat_map(move |namespace| view.in_namespace::<T>(namespace));
     let gateway = workload.labels.get(GATEWAY_NAME);
-    policies.filter(move |policy| match policy.spec.selector() {
-        Some(selector) => workload.is_selected_by(selector),
-        None => gateway.is_some_and(|gateway| {
-            *policy.id.namespace == *workload.namespace && policy.spec.targets_gateway(gateway)
-        }),
+    policies.filter(move |policy| match policy.spec.targets() {
+        [] => workload.is_selected_by(policy.spec.selector()),
+        targets => {
+            let is_own = |target: &PolicyTarget| match (target, gateway) {
+                (PolicyTarget::Gateway(name), Some(gateway)) => **name == **gateway,
+                _ => false,
+            };
+            *policy.id.namespace == *workload.namespace && targets.iter().any(is_own)
+        }
     })
 }
 

@@ -107,8 +107,8 @@ spec.rules[].from[].source.ipBlocks authorization::fields::addresses_are_those_o
 spec.rules[].from[].source.notIpBlocks authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
 spec.rules[].from[].source.remoteIpBlocks authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
 spec.rules[].from[].source.notRemoteIpBlocks authorization::fields::addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops
-spec.rules[].from[].source.requestPrincipals authorization::connections::conditions_on_requests_are_left_out_for_connections
-spec.rules[].from[].source.notRequestPrincipals authorization::connections::conditions_on_requests_are_left_out_for_connections
+spec.rules[].from[].source.requestPrincipals request_authentication::tokens::policies_see_the_claims_of_a_valid_token
+spec.rules[].from[].source.notRequestPrincipals request_authentication::tokens::policies_see_the_claims_of_a_valid_token
 spec.rules[].to authorization::fields::methods_are_compared_with_their_case
 spec.rules[].to[].operation.hosts authorization::fields::hosts_are_compared_as_sent_and_denied_ones_also_without_port_and_dot
 spec.rules[].to[].operation.notHosts authorization::fields::hosts_are_compared_as_sent_and_denied_ones_also_without_port_and_dot

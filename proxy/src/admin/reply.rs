@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::accepts::Accepts;
@@ -194,25 +195,10 @@ impl Query<'_> {
     }
 }
 
-/// Undoes percent encoding; broken sequences stay unchanged.
+/// Undoes percent encoding, with `+` for a space; broken sequences stay unchanged.
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let hex = (*first == b'%').then(|| after.get(..2)).flatten();
-        let byte = hex.and_then(|hex| std::str::from_utf8(hex).ok());
-        match byte.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(if *first == b'+' { b' ' } else { *first });
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let text = text.replace('+', " ");
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -26,8 +26,6 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Minimum time between a fetch and one for a token with an unknown key.
 const UNKNOWN_KEY_MIN: Duration = Duration::from_secs(30);
-/// Interval at which [`KeySets::tried`] looks.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Fetches the key sets of the snapshot in effect.
 pub struct KeySets {
@@ -62,8 +60,8 @@ impl KeySets {
     pub async fn tried(&mut self, at_most: Duration) {
         self.follow();
         let all = async {
-            while !self.tasks.values().all(|(keys, _)| keys.state.was_tried()) {
-                tokio::time::sleep(LOOK).await;
+            for (keys, _) in self.tasks.values() {
+                keys.state.tried().await;
             }
         };
         if timeout(at_most, all).await.is_err() {

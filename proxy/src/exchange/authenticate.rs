@@ -15,14 +15,14 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use jwt::{Refusal, Token, UnixSeconds};
+use percent_encoding::percent_decode_str;
 use smallvec::SmallVec;
 
-use super::downstream::connection::Connection;
 use super::message::local_reply::LocalReply;
 use super::select::find_route::authority;
 use super::token_cache::{TokenCache, Verified};
 use super::worker::{SnapshotRef, Worker};
-use crate::snapshot::{Authentication, Direction, RuleKeys, TokenLocation};
+use crate::snapshot::{Authentication, RuleKeys, TokenLocation};
 use crate::telemetry::{Counter, Decided, ResponseFlags, Stage};
 use traffic::claims::Claim;
 use traffic::filter::Scheme;
@@ -45,17 +45,12 @@ type AllVerified = SmallVec<[(usize, Arc<Verified>); 1]>;
 pub(super) fn authenticate<B>(
     worker: &Worker,
     snapshot: &SnapshotRef,
-    (connection, scheme): (&Connection, Scheme),
+    scheme: Scheme,
     request: &mut Request<B>,
 ) -> Result<Option<Arc<Verified>>, LocalReply> {
     let Some(authentication) = &snapshot.authentication else {
         return Ok(None);
     };
-    let (key, local) = (&connection.listener, connection.client.destination);
-    let listener = snapshot.listener(key, local);
-    if listener.is_none_or(|listener| listener.direction == Direction::Outbound) {
-        return Ok(None);
-    }
     let verified = verify_all(worker, authentication, request);
     let count = |is_denied| {
         let (stage, is_tcp) = (Stage::Jwt, false);
@@ -260,26 +255,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 /// Decodes percent-escapes.
 fn unescaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return text.into();
-    }
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned().into()
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 const BAD_OUTPUT: Refusal = Refusal::Malformed("Jwt claim is not a valid header value");
@@ -298,7 +274,7 @@ fn claim_value(claim: &Claim) -> Result<HeaderValue, Refusal> {
     HeaderValue::try_from(text.into_bytes()).map_err(|_| BAD_OUTPUT)
 }
 
-/// Removes the headers of tokens that are not forwarded, and those that only rules may set, and sets these.
+/// Removes the headers of tokens that are not forwarded and the output headers of rules, and sets the latter.
 fn edit(
     authentication: &Authentication,
     verified: &AllVerified,

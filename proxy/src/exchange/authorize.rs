@@ -5,7 +5,6 @@
 //! inbound traffic only, and a gateway all of it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use hyper::{Request, StatusCode};
 
@@ -17,7 +16,7 @@ use super::message::local_reply::LocalReply;
 use super::record::Record;
 use super::select::find_route::{Found, authority, matched_head};
 use super::worker::{SnapshotRef, Worker};
-use crate::snapshot::{Direction, Listener};
+use crate::snapshot::Listener;
 use crate::telemetry::{Decided, Stage};
 use crate::upstream::Client;
 use traffic::authz::{Authorization, Decision, DryRun, Policies, Rule, Subject};
@@ -36,9 +35,7 @@ pub(super) fn authorize_request(
     claims: Option<&Claims>,
     record: &mut Record,
 ) -> Result<(), LocalReply> {
-    let Some(authorization) = of_listener(snapshot, || {
-        snapshot.listener(&connection.listener, connection.client.destination)
-    }) else {
+    let Some(authorization) = &snapshot.authorization else {
         return Ok(());
     };
     let policies = &authorization.http;
@@ -68,11 +65,11 @@ pub(super) fn authorize_request(
 pub(super) fn authorize_connection(
     worker: &Worker,
     snapshot: &SnapshotRef,
-    listener: &Arc<Listener>,
+    listener: &Listener,
     client: Client,
     (peer, server_name): (PeerIdentity<'_>, Option<&str>),
 ) -> Result<(), String> {
-    let Some(authorization) = of_listener(snapshot, || Some(listener)) else {
+    let Some(authorization) = of_listener(snapshot, listener) else {
         return Ok(());
     };
     let policies = &authorization.tcp;
@@ -84,13 +81,10 @@ pub(super) fn authorize_connection(
 /// Returns the policies for the traffic of a listener; `None` if none apply.
 pub(crate) fn of_listener<'a>(
     snapshot: &'a SnapshotRef,
-    listener: impl FnOnce() -> Option<&'a Arc<Listener>>,
+    listener: &Listener,
 ) -> Option<&'a Authorization> {
-    let authorization = snapshot.authorization.as_deref()?;
-    match listener()?.direction {
-        Direction::Gateway | Direction::Inbound => Some(authorization),
-        Direction::Outbound => None,
-    }
+    let authorization = snapshot.authorization.as_deref();
+    authorization.filter(|_| listener.direction.is_judged())
 }
 
 /// Whether policies judge a request: it is valid, with or without a route.

@@ -66,7 +66,7 @@ fn walk(
     let connection = downstream(listener, &name, (question.address, question.client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let ends = (question.client, connection.dialed());
-    let authorization = authorize::of_listener(&shared, || Some(listener));
+    let authorization = authorize::of_listener(&shared, listener);
     if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
         let (peer, name) = (connection.peer(), connection.server_name());
         let subject = authorize::of_connection(connection.client, peer, name);

@@ -14,6 +14,11 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Whether policies for clients apply to this traffic: not to that of the proxy's own workload.
+    pub const fn is_judged(self) -> bool {
+        matches!(self, Self::Gateway | Self::Inbound)
+    }
+
     /// The `reporter` label of metrics for this traffic.
     pub const fn reporter(self) -> Reporter {
         match self {

@@ -1,53 +1,12 @@
 //! SPIFFE ids: names of workloads in certificates, `spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT`.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::problem::{Problem, ProblemKind};
 use super::{Facts, Name};
+use traffic::authz::Peer;
 
 const SCHEME: &str = "spiffe://";
-
-/// Parts of a SPIFFE id in the form of the mesh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpiffeId<'a> {
-    /// Trust domain.
-    pub trust_domain: &'a str,
-    /// Namespace of the workload.
-    pub namespace: &'a str,
-    /// Service account of the workload.
-    pub service_account: &'a str,
-}
-
-impl<'a> SpiffeId<'a> {
-    /// Parses an id; `None` if the text has another form.
-    pub fn parse(text: &'a str) -> Option<Self> {
-        let (trust_domain, path) = text.strip_prefix(SCHEME)?.split_once('/')?;
-        let (namespace, service_account) = path.strip_prefix("ns/")?.split_once("/sa/")?;
-        let is_segment = |part: &str| !part.is_empty() && !part.contains('/');
-        let id = Self {
-            trust_domain,
-            namespace,
-            service_account,
-        };
-        (!trust_domain.is_empty() && is_segment(namespace) && is_segment(service_account))
-            .then_some(id)
-    }
-}
-
-impl fmt::Display for SpiffeId<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            trust_domain,
-            namespace,
-            service_account,
-        } = self;
-        write!(
-            f,
-            "{SCHEME}{trust_domain}/ns/{namespace}/sa/{service_account}"
-        )
-    }
-}
 
 /// Returns the trust domain of a SPIFFE id, whatever its path.
 pub fn trust_domain(uri: &str) -> Option<&str> {
@@ -113,7 +72,7 @@ impl Workload {
     /// Problem with the names that were found and expected.
     pub fn check(&self, facts: &Facts, place: &str) -> Result<(), Problem> {
         let mut ids = facts.names.iter().filter_map(Name::uri);
-        if ids.any(|uri| SpiffeId::parse(uri).is_some_and(|id| self.is(&id))) {
+        if ids.any(|uri| Peer::parse(uri).is_some_and(|id| self.is(&id))) {
             return Ok(());
         }
         let found: Vec<String> = facts.names.iter().map(ToString::to_string).collect();
@@ -122,12 +81,9 @@ impl Workload {
             names => names.join(", "),
         };
         let wanted = self.trust_domains.iter().map(|trust_domain| {
-            let id = SpiffeId {
-                trust_domain,
-                namespace: &self.namespace,
-                service_account: self.service_account.as_deref().unwrap_or("*"),
-            };
-            id.to_string()
+            let (namespace, account) = (&self.namespace, self.service_account.as_deref());
+            let account = account.unwrap_or("*");
+            format!("{SCHEME}{trust_domain}/ns/{namespace}/sa/{account}")
         });
         let wanted: Vec<String> = wanted.collect();
         let text = format!(
@@ -139,7 +95,7 @@ impl Workload {
         Err(Problem::new(ProblemKind::OtherWorkload, place, text).with_fix(Some(fix.to_owned())))
     }
 
-    fn is(&self, id: &SpiffeId<'_>) -> bool {
+    fn is(&self, id: &Peer<'_>) -> bool {
         let account = self.service_account.as_deref();
         self.trust_domains
             .iter()
@@ -152,27 +108,6 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_of_the_mesh_are_parsed() {
-        let id = SpiffeId::parse("spiffe://a.b/ns/shop/sa/cart").unwrap();
-        assert_eq!(
-            (id.trust_domain, id.namespace, id.service_account),
-            ("a.b", "shop", "cart")
-        );
-        for wrong in [
-            "https://a.b/ns/shop/sa/cart",
-            "spiffe:///ns/shop/sa/cart",
-            "spiffe://a.b/ns//sa/cart",
-            "spiffe://a.b/ns/shop/sa/",
-            "spiffe://a.b/ns/shop/sa/cart/more",
-            "spiffe://a.b/ns/shop/x/sa/cart",
-            "spiffe://a.b/workload",
-            "spiffe://a.b",
-        ] {
-            assert_eq!(SpiffeId::parse(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn trust_domain_of_an_id_is_replaced() {

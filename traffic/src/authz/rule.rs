@@ -50,8 +50,6 @@ pub struct Condition {
     pub values: Option<Values>,
     /// Values, none of which may match.
     pub not_values: Option<Values>,
-    /// Line of the condition in the file of its policy; 0 if unknown.
-    pub line: u32,
 }
 
 /// Attribute of a request or a connection.

@@ -35,6 +35,8 @@ pub struct Peer<'a> {
     pub account: &'a str,
     /// Namespace.
     pub namespace: &'a str,
+    /// Service account.
+    pub service_account: &'a str,
 }
 
 impl<'a> Peer<'a> {
@@ -45,17 +47,18 @@ impl<'a> Peer<'a> {
     pub fn parse(uri: &'a str) -> Option<Self> {
         let principal = uri.strip_prefix("spiffe://")?;
         let (trust_domain, account) = principal.split_once('/')?;
-        let (namespace, name) = account.strip_prefix("ns/")?.split_once("/sa/")?;
+        let (namespace, service_account) = account.strip_prefix("ns/")?.split_once("/sa/")?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let is_segment =
             |part: &&str| !["", ".", ".."].contains(part) && part.bytes().all(is_plain);
         let is_lower = !trust_domain.bytes().any(|byte| byte.is_ascii_uppercase());
-        let all = [trust_domain, namespace, name];
+        let all = [trust_domain, namespace, service_account];
         (is_lower && all.iter().all(is_segment)).then_some(Self {
             principal,
             trust_domain,
             account,
             namespace,
+            service_account,
         })
     }
 }

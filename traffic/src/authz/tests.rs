@@ -222,7 +222,6 @@ fn text_condition(attribute: Attribute, value: &str) -> Condition {
         attribute,
         values: Some(Values::Texts([Pattern::of(value)].into())),
         not_values: None,
-        line: 0,
     }
 }
 
@@ -339,7 +338,6 @@ fn condition() -> impl Strategy<Value = Condition> {
             attribute: attribute.clone(),
             values: (which != 1).then_some(yes),
             not_values: (which != 0).then_some(no),
-            line: 0,
         })
     })
 }

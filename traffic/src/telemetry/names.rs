@@ -424,9 +424,9 @@ series! {
     /// A request with a token that is not valid.
     TokensRefused "strait_jwt_verifications_total" [RESULT = "refused"] "Requests with JSON Web Tokens, by result.",
     /// A token whose signature was verified before.
-    TokenCacheHits "strait_jwt_cache_total" [RESULT = "hit"] "Lookups of tokens among those that were verified before, by result.",
+    TokenCacheHits "strait_jwt_cache_total" [RESULT = "hit"] "Lookups in the caches of verified tokens, by result.",
     /// A token that was not verified before.
-    TokenCacheMisses "strait_jwt_cache_total" [RESULT = "miss"] "Lookups of tokens among those that were verified before, by result.",
+    TokenCacheMisses "strait_jwt_cache_total" [RESULT = "miss"] "Lookups in the caches of verified tokens, by result.",
     /// A key set was fetched.
     KeySetsFetched "strait_jwks_fetches_total" [RESULT = "fetched"] "Fetches of key sets of issuers, by result.",
     /// A key set could not be fetched.

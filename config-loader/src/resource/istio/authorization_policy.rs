@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipnet::IpNet;
+use traffic::authz::Condition;
 
 use super::PolicyScope;
 use crate::span::Line;
@@ -62,88 +62,6 @@ pub struct Rule {
 
 /// Source or operation: conditions that hold together. Never empty.
 pub type Alternative = Vec<Condition>;
-
-/// Condition on one attribute: one of `values` matches, unless there are none, and none of `not_values` does.
-#[derive(Clone, Debug)]
-pub struct Condition {
-    /// Attribute of the request.
-    pub attribute: Attribute,
-    /// Values, one of which must match; `None` to accept any value.
-    pub values: Option<Values>,
-    /// Values, none of which may match.
-    pub not_values: Option<Values>,
-    /// Source line of the condition.
-    pub line: Line,
-}
-
-/// Attribute of a request or a connection.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Attribute {
-    /// Identity of the client's certificate, without `spiffe://`.
-    Principal,
-    /// Namespace of that identity.
-    Namespace,
-    /// `NAMESPACE/SERVICE-ACCOUNT` of that identity.
-    ServiceAccount,
-    /// Trust domain of that identity.
-    TrustDomain,
-    /// Issuer and subject of the verified token.
-    RequestPrincipal,
-    /// Address of the connection's peer.
-    SourceIp,
-    /// Address of the original client.
-    RemoteIp,
-    /// Authority of the request, as sent.
-    Host,
-    /// HTTP method.
-    Method,
-    /// Normalized path without query.
-    Path,
-    /// Port that the client dialed.
-    DestinationPort,
-    /// Address that the client dialed.
-    DestinationIp,
-    /// SNI of the client; empty without TLS.
-    Sni,
-    /// Lines of a header, or a pseudo-header, by its name in lower case.
-    Header(Arc<str>),
-    /// Claim of the verified token, by its path.
-    Claim(Vec<Arc<str>>),
-    /// Claim `aud` of the verified token.
-    Audiences,
-    /// Claim `azp` of the verified token.
-    Presenter,
-    /// Metadata of an Envoy filter, which does not exist here.
-    FilterMetadata,
-}
-
-/// Values of a condition. Never empty.
-#[derive(Clone, Debug)]
-pub enum Values {
-    /// Texts as written: exact, `prefix*`, `*suffix`, `*`, or what the attribute has in addition.
-    Texts(Vec<Arc<str>>),
-    /// Addresses and CIDR blocks.
-    Networks(Vec<IpNet>),
-    /// Ports.
-    Ports(Vec<u16>),
-}
-
-impl Attribute {
-    /// Whether only HTTP requests have the attribute.
-    pub fn is_of_requests(&self) -> bool {
-        matches!(
-            self,
-            Self::RequestPrincipal
-                | Self::Host
-                | Self::Method
-                | Self::Path
-                | Self::Header(_)
-                | Self::Claim(_)
-                | Self::Audiences
-                | Self::Presenter
-        )
-    }
-}
 
 impl AuthorizationPolicy {
     /// Reads the annotation `istio.io/dry-run`. A value that is no boolean counts as false.

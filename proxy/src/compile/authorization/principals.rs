@@ -3,12 +3,30 @@
 //! Source: Istio's trust domain migration (`pilot/pkg/trustdomain`).
 
 use crate::identity::WorkloadIdentity;
+use traffic::authz::{Attribute, Pattern};
 
 /// Trust domain that means every own one in a policy.
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
+/// Adds the values that mean the same as those of a condition, with the trust domains of this proxy.
+pub(super) fn expand(
+    attribute: &Attribute,
+    patterns: &mut Box<[Pattern]>,
+    workload: &WorkloadIdentity,
+) {
+    let equal: fn(&str, &WorkloadIdentity) -> Vec<String> = match attribute {
+        Attribute::Principal => equal_principals,
+        Attribute::TrustDomain => equal_domains,
+        _ => return,
+    };
+    let all = patterns
+        .iter()
+        .flat_map(|one| equal(&one.written(), workload));
+    *patterns = all.map(|text| Pattern::of(&text)).collect();
+}
+
 /// Returns a principal under each own trust domain, if it names one of them; otherwise as it is written.
-pub(super) fn equal(principal: &str, workload: &WorkloadIdentity) -> Vec<String> {
+fn equal_principals(principal: &str, workload: &WorkloadIdentity) -> Vec<String> {
     let Some((domain, account)) = principal.split_once('/') else {
         return vec![principal.to_owned()];
     };
@@ -23,10 +41,10 @@ pub(super) fn equal(principal: &str, workload: &WorkloadIdentity) -> Vec<String>
 }
 
 /// Returns all own trust domains if a value is one of them; otherwise the value.
-pub(super) fn equal_domains<'a>(domain: &'a str, workload: &'a WorkloadIdentity) -> Vec<&'a str> {
+fn equal_domains(domain: &str, workload: &WorkloadIdentity) -> Vec<String> {
     match workload.trust_domains().any(|own| own == domain) {
-        true => workload.trust_domains().collect(),
-        false => vec![domain],
+        true => workload.trust_domains().map(str::to_owned).collect(),
+        false => vec![domain.to_owned()],
     }
 }
 
@@ -69,7 +87,7 @@ mod tests {
             ("td1/ns/a*", vec!["td1/ns/a*"]),
             ("*", vec!["*"]),
         ] {
-            assert_eq!(equal(written, &workload), expected, "{written}");
+            assert_eq!(equal_principals(written, &workload), expected, "{written}");
         }
         assert_eq!(equal_domains("td1", &workload), ["td1", "td2"]);
         assert_eq!(equal_domains("td*", &workload), ["td*"]);

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use traffic::authz::Peer;
+
 use crate::exchange::downstream::connection::{Connection, Handshake, PeerIdentity};
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, Security, StatsRegistry, Workload};
-use crate::tls::spiffe::SpiffeId;
 
 /// Security of the connection, as reported by the receiving side.
 pub(super) fn security(connection: &Connection, reporter: Reporter) -> Security {
@@ -34,7 +35,7 @@ pub fn stats(
 /// Adds the identities of both sides to labels, if the client has one.
 fn with_principals(labels: &RequestLabels, handshake: &Handshake) -> Option<RequestLabels> {
     let principal = PeerIdentity::new(Some(handshake)).principal()?;
-    let namespace = SpiffeId::parse(principal).map(|id| Arc::from(id.namespace));
+    let namespace = Peer::parse(principal).map(|peer| Arc::from(peer.namespace));
     let source = &*labels.source;
     let own = handshake.own.as_deref().and_then(|own| own.facts.uri());
     let destination = &*labels.destination;

@@ -36,6 +36,14 @@ fn hosts_are_compared_as_sent_and_denied_ones_also_without_port_and_dot() {
             ],
         ),
         (
+            of("DENY", &to("notHosts: [shop.test]")),
+            vec![
+                ("shop.test", 200, 200),
+                ("shop.test:80", 403, 403),
+                ("other.test", 403, 403),
+            ],
+        ),
+        (
             of("DENY", &to("hosts: ['secret.test:*']")),
             vec![("secret.test", 200, 200), ("secret.test:80", 403, 403)],
         ),
@@ -144,6 +152,14 @@ fn addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops() {
         (
             of("ALLOW", &from("ipBlocks: [127.0.0.0/8]")),
             vec![("203.0.113.7", 200, 200)],
+        ),
+        (
+            of("DENY", &from("notIpBlocks: [127.0.0.0/8]")),
+            vec![("203.0.113.7", 200, 200)],
+        ),
+        (
+            of("DENY", &from("notIpBlocks: [203.0.113.7]")),
+            vec![("203.0.113.7", 403, 403)],
         ),
         (
             of("ALLOW", &from("ipBlocks: [203.0.113.7]")),

@@ -107,7 +107,9 @@ fn policies_apply_to_what_they_select() {
             &format!("targetRefs: [{target}], {deny}"),
         )
     };
-    let rows: [(String, &[(&str, u16)]); 3] = [
+    let one = "targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: g}";
+    let rows: [(String, &[(&str, u16)]); 4] = [
+        (policy("a", &format!("{one}, {deny}")), &[("/", 403)]),
         (target("default", "g"), &[("/", 403)]),
         (target("default", "h"), &[("/", 200)]),
         (target("istio-system", "g"), &[("/", 200)]),
@@ -157,7 +159,7 @@ fn rejected_policy_keeps_its_last_version_or_denies_what_it_selects() {
         "c",
         &format!("selector: {{matchlabel: {{app: web}}}}, {bad}"),
     )]);
-    edge.expect("nobody knows what it selects", &[("/", 403)]);
+    edge.expect("its selection is unknown", &[("/", 403)]);
     edge.set(&[policy("d", "action: AUDIT, rules: [{from: []}]")]);
     edge.expect("a broken AUDIT policy", &[("/", 200)]);
 }

@@ -12,7 +12,7 @@ use crate::support::mesh::everything_to;
 use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::free_address;
 
-/// What a server of key sets answers: status, location, and body.
+/// Answer of a server of key sets: status, location, and body.
 type Answer = Arc<Mutex<(u16, String, Vec<u8>)>>;
 
 fn answer(body: impl Into<Vec<u8>>) -> Answer {

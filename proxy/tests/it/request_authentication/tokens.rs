@@ -1,4 +1,4 @@
-//! Which tokens are accepted, and where they are looked for.
+//! Accepted tokens, and their locations.
 
 use super::{Edge, Issuer, authorization, now, policy};
 
@@ -190,6 +190,10 @@ fn policies_see_the_claims_of_a_valid_token() {
         );
         assert_eq!(edge.request("/", "").status, 403);
     }
+    let without = "from: [{source: {notRequestPrincipals: ['*']}}]";
+    edge.set(&[rule, authorization("DENY", without)]);
+    assert_eq!(edge.bearer(&issuer.token(alice)), 200);
+    assert_eq!(edge.request("/", "").status, 403);
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use traffic::authz::{Attribute, Pattern, RequestPrincipal, Values};
+use traffic::route::HeaderKey;
 
 use super::path;
 use crate::diagnostic::codes::istio::{
@@ -11,27 +13,46 @@ use crate::diagnostic::codes::istio::{
 };
 use crate::diagnostic::suggest;
 use crate::raw::Field;
-use crate::resource::istio::authorization_policy::{Attribute, Values};
+
 use crate::span::Span;
 use crate::validate::Check;
 use crate::validate::scalar;
 
 /// Keys of conditions without an argument.
-const KEYS: [(&str, Attribute); 13] = [
-    ("source.ip", Attribute::SourceIp),
-    ("remote.ip", Attribute::RemoteIp),
-    ("source.namespace", Attribute::Namespace),
-    ("source.serviceAccount", Attribute::ServiceAccount),
-    ("source.principal", Attribute::Principal),
-    ("source.trustDomain", Attribute::TrustDomain),
-    ("request.auth.principal", Attribute::RequestPrincipal),
-    ("request.auth.audiences", Attribute::Audiences),
-    ("request.auth.presenter", Attribute::Presenter),
-    ("destination.ip", Attribute::DestinationIp),
-    ("destination.port", Attribute::DestinationPort),
-    ("connection.sni", Attribute::Sni),
-    ("experimental.envoy.filters.", Attribute::FilterMetadata),
+const KEYS: [&str; 12] = [
+    "source.ip",
+    "remote.ip",
+    "source.namespace",
+    "source.serviceAccount",
+    "source.principal",
+    "source.trustDomain",
+    "request.auth.principal",
+    "request.auth.audiences",
+    "request.auth.presenter",
+    "destination.ip",
+    "destination.port",
+    "connection.sni",
 ];
+
+/// Returns the attribute of a key without an argument.
+fn plain(key: &str) -> Option<Attribute> {
+    let claim = |name: &str| Attribute::Claim([name.into()].into());
+    Some(match key {
+        "source.ip" => Attribute::SourceIp,
+        "remote.ip" => Attribute::RemoteIp,
+        "source.namespace" => Attribute::Namespace,
+        "source.serviceAccount" => Attribute::ServiceAccount,
+        "source.principal" => Attribute::Principal,
+        "source.trustDomain" => Attribute::TrustDomain,
+        "request.auth.principal" => Attribute::RequestPrincipal,
+        "request.auth.audiences" => claim("aud"),
+        "request.auth.presenter" => claim("azp"),
+        "destination.ip" => Attribute::DestinationIp,
+        "destination.port" => Attribute::DestinationPort,
+        "connection.sni" => Attribute::Sni,
+        _ => return None,
+    })
+}
 
 /// Keys that Istio had once, each with what says the same.
 const GONE: [(&str, &str); 4] = [
@@ -50,10 +71,10 @@ pub(super) fn of_key(key: &str, span: Span, check: &mut Check<'_>) -> Option<Att
         let message = format!("there are no Envoy filters here: `{key}` has no value");
         let found = check.warning(AZ130, span, message);
         found.help("`values` never match, and `notValues` always do");
-        return Some(Attribute::FilterMetadata);
+        return Some(Attribute::Absent);
     }
-    if let Some((_, attribute)) = KEYS.iter().find(|(known, _)| *known == key) {
-        return Some(attribute.clone());
+    if let Some(attribute) = plain(key) {
+        return Some(attribute);
     }
     if let Some(name) = key.strip_prefix("request.headers") {
         return header(name, span, check);
@@ -68,7 +89,7 @@ pub(super) fn of_key(key: &str, span: Span, check: &mut Check<'_>) -> Option<Att
         return names.map(Attribute::Claim);
     }
     let found = check.error(AZ009, span, format!("`{key}` is not an attribute"));
-    let known = KEYS.iter().map(|(known, _)| *known);
+    let known = KEYS.iter().copied();
     if let Some((_, instead)) = GONE.iter().find(|(gone, _)| key.starts_with(gone)) {
         found.help(format!("use {instead}"));
     } else if let Some(near) =
@@ -85,11 +106,8 @@ fn header(argument: &str, span: Span, check: &mut Check<'_>) -> Option<Attribute
     let name = argument
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'));
-    let name = name.filter(|name| {
-        let bare = name.strip_prefix(':').unwrap_or(name);
-        scalar::is_header_name(bare)
-    });
-    let Some(name) = name.map(str::to_ascii_lowercase) else {
+    let known = name.and_then(|name| Some((name.to_ascii_lowercase(), HeaderKey::parse(name)?)));
+    let Some((name, header)) = known else {
         let message = format!("`request.headers{argument}` is not a header");
         let found = check.error(AZ010, span, message);
         found.help("write `request.headers[NAME]`");
@@ -111,16 +129,17 @@ fn header(argument: &str, span: Span, check: &mut Check<'_>) -> Option<Attribute
             .warning(AZ115, span, message)
             .help(format!("use {instead}"));
     }
-    Some(Attribute::Header(name.into()))
+    Some(Attribute::Header(header))
 }
 
 /// Returns the names of nested claims from `[a][b]`.
-fn claim(path: &str) -> Option<Vec<Arc<str>>> {
+fn claim(path: &str) -> Option<Box<[Box<str>]>> {
     let inner = path.strip_prefix('[')?.strip_suffix(']')?;
     let names = inner.split("][");
-    let names: Vec<Arc<str>> = names.map(Arc::from).collect();
-    let is_name = |name: &Arc<str>| !name.is_empty() && !name.contains(['[', ']']);
-    names.iter().all(is_name).then_some(names)
+    let names: Box<[Box<str>]> = names.map(Box::from).collect();
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['[', ']']);
+    let is_path = names.iter().all(|name| is_name(name));
+    is_path.then_some(names)
 }
 
 /// Returns the values of a list; `None` if it is absent or empty.
@@ -150,13 +169,41 @@ pub(super) fn list(
                 .filter_map(|(span, text)| port(text, span, check));
             Values::Ports(ports.collect())
         }
+        Attribute::RequestPrincipal => {
+            let checked = texts(attribute, entries, check);
+            let principals = checked.iter().map(|text| RequestPrincipal::of(text));
+            Values::Principals(principals.collect())
+        }
         _ => {
-            let texts = entries
-                .into_iter()
-                .filter_map(|(span, value)| text(attribute, value, span, check));
-            Values::Texts(texts.collect())
+            let checked = texts(attribute, entries, check);
+            let patterns = checked.iter().map(|text| pattern(attribute, text));
+            Values::Texts(patterns.collect())
         }
     })
+}
+
+fn texts(
+    attribute: &Attribute,
+    entries: Vec<(Span, &str)>,
+    check: &mut Check<'_>,
+) -> Vec<Arc<str>> {
+    let texts = entries.into_iter();
+    texts
+        .filter_map(|(span, value)| text(attribute, value, span, check))
+        .collect()
+}
+
+/// Returns the pattern of a checked value.
+fn pattern(attribute: &Attribute, text: &str) -> Pattern {
+    match attribute {
+        Attribute::Namespace => Pattern::Glob(text.into()),
+        Attribute::ServiceAccount => Pattern::Exact(text.into()),
+        Attribute::Path => Pattern::of_path(text),
+        Attribute::Host { .. } => Pattern::of(&text.to_ascii_lowercase()),
+        // a header without a value is there, too
+        Attribute::Header(_) if text == "*" => Pattern::Present,
+        _ => Pattern::of(text),
+    }
 }
 
 fn network(text: &str, span: Span, check: &mut Check<'_>) -> Option<IpNet> {
@@ -267,13 +314,10 @@ fn is_principal(value: &str) -> bool {
         if !domain.is_empty() && !namespace.is_empty() && !account.is_empty())
 }
 
-/// Returns `NAMESPACE/NAME` of a service account, with the policy's namespace as the default.
+/// Returns `ns/NAMESPACE/sa/NAME` of a service account, with the policy's namespace as the default.
 fn service_account(text: &str, namespace: &str) -> Option<Arc<str>> {
-    let parts: Vec<&str> = text.split('/').collect();
-    match *parts {
-        _ if text.contains('*') || text.len() > 320 => None,
-        [name] if !name.is_empty() => Some(format!("{namespace}/{name}").into()),
-        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Some(text.into()),
-        _ => None,
-    }
+    let (namespace, name) = text.split_once('/').unwrap_or((namespace, text));
+    let is_name = |part: &str| !part.is_empty() && !part.contains(['*', '/']);
+    (text.len() <= 320 && is_name(namespace) && is_name(name))
+        .then(|| format!("ns/{namespace}/sa/{name}").into())
 }

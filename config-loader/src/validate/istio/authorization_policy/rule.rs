@@ -1,12 +1,12 @@
 //! Rules of an AuthorizationPolicy: sources, operations and conditions.
 
+use traffic::authz::{Attribute, Condition};
+
 use super::attribute::{self, list};
 use crate::diagnostic::codes::istio::{AZ001, AZ003, AZ006, AZ007, AZ008};
 use crate::raw::Field;
 use crate::raw::istio::authorization_policy as raw;
-use crate::resource::istio::authorization_policy::{
-    Action, Alternative, Attribute, Condition, Rule,
-};
+use crate::resource::istio::authorization_policy::{Action, Alternative, Rule};
 use crate::span::Span;
 use crate::validate::Check;
 use crate::validate::istio::shared;
@@ -47,7 +47,7 @@ pub(super) fn rule(raw: &raw::Rule, span: Span, action: &Action, check: &mut Che
             let fields = to
                 .operation
                 .get()
-                .map(|operation| fields_of_operation(operation, check));
+                .map(|operation| fields_of_operation(operation, action, check));
             rule.to
                 .extend(alternative(fields, entry.span(), "operation", check));
         }
@@ -128,9 +128,14 @@ fn fields_of_source(raw: &raw::Source, action: &Action, check: &mut Check<'_>) -
     conditions
 }
 
-fn fields_of_operation(raw: &raw::Operation, check: &mut Check<'_>) -> Vec<Condition> {
+fn fields_of_operation(
+    raw: &raw::Operation,
+    action: &Action,
+    check: &mut Check<'_>,
+) -> Vec<Condition> {
+    let is_bare = matches!(action, Action::Deny | Action::Custom(_));
     let fields: [(Attribute, &Texts, &Texts); 4] = [
-        (Attribute::Host, &raw.hosts, &raw.not_hosts),
+        (Attribute::Host { is_bare }, &raw.hosts, &raw.not_hosts),
         (Attribute::DestinationPort, &raw.ports, &raw.not_ports),
         (Attribute::Method, &raw.methods, &raw.not_methods),
         (Attribute::Path, &raw.paths, &raw.not_paths),
@@ -148,12 +153,6 @@ fn both(
     not_values: &Texts,
     check: &mut Check<'_>,
 ) -> Option<Condition> {
-    let line = [values, not_values]
-        .into_iter()
-        .find(|field| field.is_written());
-    let line = line
-        .map(|field| shared::line(field, check))
-        .unwrap_or_default();
     let values = list(&attribute, values, check);
     let not_values = list(&attribute, not_values, check);
     if values.is_none() && not_values.is_none() {
@@ -163,7 +162,6 @@ fn both(
         attribute,
         values,
         not_values,
-        line,
     })
 }
 
@@ -228,8 +226,6 @@ fn is_identity(attribute: &Attribute) -> bool {
             | Attribute::Namespace
             | Attribute::ServiceAccount
             | Attribute::TrustDomain
-            | Attribute::Audiences
-            | Attribute::Presenter
             | Attribute::Claim(_)
     )
 }
@@ -259,10 +255,7 @@ fn condition(
         let found = check.error(AZ008, span, format!("condition `{key}` has no values"));
         found.help("write `values` or `notValues`");
     }
-    condition.map(|condition| Condition {
-        line: check.line(raw.key.span()),
-        ..condition
-    })
+    condition
 }
 
 /// Reports a list that is present and empty.

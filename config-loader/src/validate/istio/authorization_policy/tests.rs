@@ -1,4 +1,7 @@
-use crate::resource::istio::authorization_policy::{Action, Attribute, PolicyMode, Values};
+use traffic::authz::{Attribute, Values};
+use traffic::route::HeaderKey;
+
+use crate::resource::istio::authorization_policy::{Action, PolicyMode};
 use crate::validate::istio::testing::{check_of, load};
 
 fn document(spec: &str) -> String {
@@ -151,6 +154,10 @@ fn values_are_checked() {
             vec![],
         ),
         (
+            condition("key: 'request.headers[:port]', values: [a]"),
+            vec!["E AZ010 4"],
+        ),
+        (
             condition("key: 'request.headers[x a]', values: [a]"),
             vec!["E AZ010 4"],
         ),
@@ -224,7 +231,8 @@ fn every_field_of_a_policy_is_read() {
     assert_eq!(rule.to.len(), 2);
     assert!(matches!(&rule.to[0][0].values, Some(Values::Ports(all)) if all[..] == [80]));
     assert!(rule.to[1][0].values.is_none() && rule.to[1][0].not_values.is_some());
-    assert_eq!(rule.when[0].attribute, Attribute::Header("x-a".into()));
+    let header = HeaderKey::parse("x-a").unwrap();
+    assert_eq!(rule.when[0].attribute, Attribute::Header(header));
 }
 
 #[test]
@@ -280,6 +288,11 @@ fn rejected_policy_denies_what_it_selects() {
         ("5".into(), Some("")),
     ] {
         assert_eq!(selected(&document(&spec)).as_deref(), expected, "{spec}");
+    }
+    let unnamed = named("own", "", "{rules: [{}]}");
+    for name in ["name: y", "name: 123", "name:", "nam: own"] {
+        let text = unnamed.replace("name: own", name);
+        assert_eq!(selected(&text).as_deref(), Some(""), "{name}");
     }
     let of_old_version = document("{rules: [{}]}").replace("/v1", "/v1alpha1");
     assert_eq!(selected(&of_old_version).as_deref(), Some(""));

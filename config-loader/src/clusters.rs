@@ -1,27 +1,19 @@
 //! Remote clusters file: `--clusters FILE`. Every mistake is a diagnostic with its location. One error rejects the
 //! whole file.
 
-mod watch;
-
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::diagnostic::codes::common::{CM017, CM022, SRC002};
+use crate::diagnostic::codes::common::CM017;
 use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004, CLS005, CLS006};
-use crate::diagnostic::{Diagnostic, Locator, Severity};
-use crate::kind::{Kind, ObjectRef};
-use crate::load::text_of;
 use crate::options::RemoteCluster;
-use crate::parse::{self, Reader, Value};
 use crate::raw::Field;
 use crate::resource::flomesh::ClusterKey;
+use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::{Lines, Span};
 use crate::validate::{Check, api, scalar};
-
-pub use watch::{ClustersUpdate, watch_clusters};
 
 /// Settings of one remote cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +74,6 @@ pub struct GatewayTlsLocation {
     pub fields: Vec<(Arc<str>, u32)>,
 }
 
-/// Settings of a valid file, with its warnings.
-type ParsedFile = (Vec<ClusterSettings>, Vec<Diagnostic>);
-
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct File {
@@ -132,61 +121,17 @@ const MODES: [(&str, Mode); 3] = [
     ("SIMPLE", Mode::Simple),
 ];
 
-/// Reads the remote clusters file.
-///
-/// # Errors
-///
-/// Returns all diagnostics if any of them is an error.
-pub fn read_clusters(path: &Path) -> Result<Vec<ClusterSettings>, Vec<Diagnostic>> {
-    let file: Arc<str> = path.display().to_string().into();
-    let bytes = std::fs::read(path).map_err(|error| {
-        let message = format!("the file cannot be read: {error}");
-        let mut found = Diagnostic::about_file(Severity::Error, SRC002, Arc::clone(&file), message);
-        found.help("--clusters names a file; leave it out if there are no remote clusters");
-        vec![found]
-    })?;
-    let (clusters, _) = parse_bytes(&file, &bytes)?;
-    Ok(clusters)
-}
+impl SettingsFile for Vec<ClusterSettings> {
+    const FLAG: &'static str = "--clusters";
 
-fn parse_bytes(file: &Arc<str>, bytes: &[u8]) -> Result<ParsedFile, Vec<Diagnostic>> {
-    let text = text_of(file, bytes).map_err(|found| vec![*found])?;
-    parse_clusters(file, text)
-}
+    const EMPTY: &'static str = "to know nothing of other clusters, write `clusters: []`";
 
-fn parse_clusters(file: &Arc<str>, text: &str) -> Result<ParsedFile, Vec<Diagnostic>> {
-    let lines = Lines::new(text);
-    let locator = Locator {
-        file,
-        text,
-        lines: &lines,
-        first_line: 1,
-        secret: false,
-    };
-    let mut found = Vec::new();
-    let root = parse::tree(&locator, &mut found);
-    let mut clusters = Vec::new();
-    if let Some(root) = root
-        .as_ref()
-        .filter(|root| matches!(root.value, Value::List(_)))
-    {
-        let message = "expected `clusters:`, found the list itself".to_owned();
-        let mut list = Diagnostic::at(Severity::Error, CM022, root.span, message);
-        list.help("write `clusters:` on a line before it");
-        found.push(list);
-    } else if let Some(root) = &root {
-        let reader = Reader::new(locator);
-        let raw = reader.read::<File>(root, &[]);
-        found.append(&mut reader.into_found());
-        let unnamed = ObjectRef::new(Kind::Cluster, "", "");
-        let mut check = Check::new(&unnamed, locator, root.span);
-        clusters = all(&raw.clusters, &mut check);
-        found.append(&mut check.into_found());
-    }
-    parse::place_all(&mut found, root.as_ref(), &locator);
-    match found.iter().any(|one| one.severity == Severity::Error) {
-        true => Err(found),
-        false => Ok((clusters, found)),
+    fn parse(file: &Arc<str>, text: &str) -> Parsed<Self> {
+        let lines = Lines::new(text);
+        let locator = settings_file::whole(file, text, &lines);
+        settings_file::parse_text(locator, &[], |raw: &File, _, check| {
+            all(&raw.clusters, check)
+        })
     }
 }
 
@@ -312,10 +257,10 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<ClusterSettings>, Vec<String>> {
-        let read = parse_clusters(&"clusters.yaml".into(), text);
+        let read = Vec::<ClusterSettings>::parse(&"clusters.yaml".into(), text);
         let read = read.map(|(clusters, _)| clusters);
         read.map_err(|found| {
-            let line = |one: &Diagnostic| {
+            let line = |one: &crate::Diagnostic| {
                 format!(
                     "{}:{} {} {}: {}",
                     one.location.line, one.location.column, one.code, one.field, one.message
@@ -399,7 +344,7 @@ mod tests {
         let list = read("- {key: a/b/c/d}\n").unwrap_err();
         assert_eq!(list.len(), 1, "{list:?}");
         assert!(
-            list[0].contains("CM022") && list[0].contains("expected `clusters:`"),
+            list[0].contains("CM022") && list[0].contains("expected a mapping"),
             "{list:?}"
         );
     }

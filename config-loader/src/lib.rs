@@ -22,6 +22,10 @@ mod load;
 
 mod clusters;
 
+mod mesh_config;
+
+mod settings_file;
+
 pub mod catalog;
 
 pub mod imports;
@@ -44,10 +48,7 @@ pub mod span;
 
 pub mod xds_body;
 
-pub use clusters::{
-    ClusterSettings, ClustersUpdate, GatewaySettings, GatewayTlsLocation, GatewayTlsSettings,
-    read_clusters, watch_clusters,
-};
+pub use clusters::{ClusterSettings, GatewaySettings, GatewayTlsLocation, GatewayTlsSettings};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Location, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
@@ -57,6 +58,7 @@ pub use loader::{
 };
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
+pub use settings_file::{Parsed, SettingsFile, SettingsUpdate, read_settings, watch_settings};
 pub use source::{
     ApiServer, ApiServerTimes, ControlServer, ControlSettings, FILES, KubernetesSettings, Received,
     SourceAges, SourceError, SourceErrors, SourceRevision, WatchSettings, XdsNode, XdsServer,

@@ -137,7 +137,7 @@ struct App {
     /// Handover to another process.
     ends: EndReceiver,
     /// File watches; dropping them ends the watching.
-    watches: (Watch, Option<Watch>),
+    watches: (Watch, [Option<Watch>; 2]),
 }
 
 impl App {
@@ -256,11 +256,9 @@ impl App {
     /// Reads all files again, changed or not, and reopens the access log.
     fn reload(&self) {
         tracing::info!("SIGHUP: reading all files again, reopening the access log");
-        let (resources, clusters) = &self.watches;
+        let (resources, settings) = &self.watches;
         resources.look_now();
-        if let Some(clusters) = clusters {
-            clusters.look_now();
-        }
+        settings.iter().flatten().for_each(Watch::look_now);
         self.access_log.reopen();
     }
 }

@@ -139,6 +139,7 @@ fn version() -> u8 {
 fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = args.collect();
     let command = precedence::prefer_command_line(command_line(), &args);
+    let command = precedence::default_to_mesh_config(command, &args);
     let matches = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let Command::Run(args) = &mut cli.command

@@ -29,6 +29,7 @@ pub mod peers;
 pub mod policies;
 
 mod provenance;
+mod providers;
 mod route_source;
 mod rules;
 mod service;
@@ -44,6 +45,7 @@ use config_loader::catalog::{Tape, View};
 pub use inputs::Inputs;
 pub use listeners::lacks_export_listener;
 use policies::Policies;
+pub use providers::{unknown_provider, unknown_providers};
 pub use survey::Survey;
 pub use update::service_cache::ServiceCache;
 use update::service_cache::Start;
@@ -81,6 +83,8 @@ pub fn compile_again(
         (&changes, &tape),
     );
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
+    let authorization = rules.follow(inputs);
+    let providers = providers::providers(authorization.as_deref(), inputs.identity, &mut clusters);
     let Built {
         clusters,
         missing,
@@ -88,7 +92,6 @@ pub fn compile_again(
         reads,
         host_reads,
     } = clusters.finish();
-    let authorization = rules.follow(inputs);
     let authentication = tokens.follow(inputs, previous.authentication.as_ref());
     let reads = (reads, host_reads);
     service_cache.keep(
@@ -102,6 +105,7 @@ pub fn compile_again(
         listeners,
         authorization,
         authentication,
+        providers,
         clusters,
         missing,
         dns_names,

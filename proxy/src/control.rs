@@ -22,6 +22,7 @@ pub mod propagation;
 
 pub mod publish;
 
+pub mod mesh_config;
 pub mod remote_clusters;
 
 pub mod reported_state;
@@ -40,7 +41,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::compile::certificates::Scope;
-use crate::identity::Mode;
+use crate::identity::{Identity, Mode};
 use crate::snapshot::{Direction, ListenerKey, Snapshot};
 use crate::telemetry::Telemetry;
 use crate::tls::Problem;
@@ -49,6 +50,7 @@ use advice::Advice;
 use certificates::Directories;
 use dns::Follower;
 pub use held::HeldObject;
+use mesh_config::MeshConfigState;
 use propagation::Propagation;
 use publish::Publisher;
 use remote_clusters::RemoteClustersState;
@@ -94,6 +96,8 @@ pub struct SourcesState {
     pub propagation: Propagation,
     /// State of the remote clusters file.
     pub members: RemoteClustersState,
+    /// State of the mesh configuration.
+    pub mesh: MeshConfigState,
 }
 
 impl SourcesState {
@@ -122,8 +126,44 @@ impl SourcesState {
             in_force: refused.in_force,
             diagnostics: refused.diagnostics.clone(),
         });
-        objects.chain(self.members.held()).collect()
+        let files = [
+            (
+                "RemoteClustersFile",
+                "--clusters",
+                &self.members.diagnostics,
+            ),
+            ("MeshConfig", "--mesh-config", &self.mesh.diagnostics),
+        ];
+        let files = files.map(|(kind, flag, found)| held_file(kind, flag, found));
+        objects.chain(files.into_iter().flatten()).collect()
     }
+
+    /// Returns the started identity with the current settings of both files.
+    pub fn identity(&self, started: &Identity) -> Identity {
+        let mut identity = self.members.identity(started);
+        if let Some(authorizers) = &self.mesh.authorizers {
+            identity.authorizers.clone_from(authorizers);
+        }
+        identity
+    }
+}
+
+/// Returns a settings file if its current version is rejected.
+fn held_file(
+    kind: &'static str,
+    flag: &'static str,
+    diagnostics: &[Diagnostic],
+) -> Option<HeldObject> {
+    let errors = diagnostics.iter();
+    let errors = errors.filter(|found| found.severity == Severity::Error);
+    let diagnostics: Vec<Diagnostic> = errors.cloned().collect();
+    let file = &diagnostics.first()?.location.file;
+    Some(HeldObject {
+        kind,
+        name: format!("{flag} {file}"),
+        in_force: true,
+        diagnostics,
+    })
 }
 
 /// Objects and files whose newest version is rejected, shared with the admin page.
@@ -202,6 +242,7 @@ impl Control {
         self.hold(held);
         let mut diagnostics = found.diagnostics;
         diagnostics.extend(found.members.diagnostics);
+        diagnostics.extend(found.mesh.diagnostics);
         log_new(&mut self.logged.resources, &diagnostics);
         if self.publisher.identity().mode == Mode::Sidecar {
             let workloads = sources::workloads(&found.set);
@@ -212,8 +253,11 @@ impl Control {
             return;
         }
         let settings = found.members.settings.as_ref();
-        let knows_more =
+        let mut knows_more =
             settings.is_some_and(|settings| self.publisher.set_remote_clusters(settings));
+        let authorizers = found.mesh.authorizers.as_ref();
+        knows_more |=
+            authorizers.is_some_and(|authorizers| self.publisher.set_authorizers(authorizers));
         let has_others = self.names_other_certificates(&found.set, knows_more)
             && self.look_at_certificates(&found.set);
         let before = self.publisher.generation();

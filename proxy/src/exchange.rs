@@ -12,12 +12,14 @@ pub mod connect;
 mod counted;
 pub mod downstream;
 pub mod early;
+mod ext_authz;
 pub mod forward;
 mod grpc_web;
 pub mod message;
 mod own_request;
 pub mod record;
 pub mod select;
+mod service_call;
 pub mod settings;
 pub mod tcp;
 mod token_cache;
@@ -35,8 +37,7 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::telemetry::Counter;
-use authenticate::authenticate;
-use authorize::{authorize_request, is_judged};
+use authorize::judged_request;
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
 use message::clean::{self, Cleaned};
@@ -74,18 +75,15 @@ pub fn run(
         let origin = Origin::of(connection, trust, request.headers());
         let (cleaned, mut record) = begin(worker, connection, &origin, request);
         let head = (&mut *request, cleaned);
-        let (mut found, cleaned) = find(&snapshot, connection, &origin, head, &mut record);
-        if let Ok(route) = &mut found
-            && route.needs_address(&snapshot)
-        {
+        let (mut lookup, cleaned) = match ext_authz::applies(&snapshot, connection) {
+            true => ext_authz::find(&snapshot, (connection, &origin), head, &mut record).await,
+            false => find(&snapshot, (connection, &origin), head, &mut record),
+        };
+        if matches!(&lookup, Ok(found) if found.needs_address(&snapshot)) {
             // boxed: few requests name a host that only DNS knows
-            let address = Box::pin(route.find_address(&worker.names, &snapshot)).await;
-            snapshot = worker.snapshot();
-            if let Err(refusal) = address {
-                found = Err(refusal);
-            }
+            Box::pin(find_address(worker, &mut snapshot, &mut lookup)).await;
         }
-        let found = match &found {
+        let found = match &lookup {
             Err(refusal) => {
                 let response = refuse(record, refusal, &snapshot, request);
                 return finish_head(connection, response);
@@ -124,7 +122,23 @@ pub fn run(
                 Err(refused) => forward::refuse(&context, refused, record),
             }
         };
-        finish_head(connection, response)
+        finish_head(connection, change(&lookup, response))
+    }
+}
+
+/// Resolves the host that a client of the HTTP proxy named; the snapshot is the newest one afterwards.
+async fn find_address(
+    worker: &Worker,
+    snapshot: &mut SnapshotRef,
+    found: &mut Result<Found, LocalReply>,
+) {
+    let Ok(route) = found else {
+        return;
+    };
+    let resolved = route.find_address(&worker.names, snapshot).await;
+    *snapshot = worker.snapshot();
+    if let Err(refusal) = resolved {
+        *found = Err(refusal);
     }
 }
 
@@ -164,31 +178,15 @@ fn begin<'a>(
 /// that the request does not hold it while it is forwarded.
 fn find<'a>(
     snapshot: &SnapshotRef,
-    connection: &Rc<Connection>,
-    origin: &Origin,
+    (connection, origin): (&Rc<Connection>, &Origin),
     (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'a>),
     record: &mut Record,
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
-    let scheme = origin.scheme;
-    if !snapshot.judges(&connection.listener, connection.client.destination) {
-        let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
-        return (found, cleaned);
-    }
-    let authenticated = authenticate(record.worker(), snapshot, scheme, request);
-    let mut found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
-    if !is_judged(&found) {
-        return (found, cleaned);
-    }
-    let judged = authenticated.and_then(|verified| {
+    let mut found =
+        find_route::find_route(snapshot, connection, origin.scheme, request, &mut cleaned);
+    if snapshot.judges(&connection.listener, connection.client.destination) {
         let (client, head) = ((&**connection, origin), (request, &mut cleaned));
-        let claims = verified.as_ref().map(|verified| &*verified.claims);
-        authorize_request(snapshot, client, head, claims, record)
-    });
-    if let Err(denied) = judged {
-        if let Ok(found) = &found {
-            record.record_denial(snapshot, found.route());
-        }
-        found = Err(denied);
+        found = judged_request(snapshot, client, head, (found, false), record);
     }
     (found, cleaned)
 }
@@ -234,6 +232,17 @@ fn finish(
     context.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)
+}
+
+/// Changes a response as providers of external authorization asked for.
+fn change(
+    lookup: &Result<Found, LocalReply>,
+    mut response: Response<ReplyBody>,
+) -> Response<ReplyBody> {
+    if let Ok(found) = lookup {
+        found.change_response(&mut response);
+    }
+    response
 }
 
 /// Adds the headers of every response, including local replies.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use traffic::authz::ExtAuthz;
 pub use traffic::cluster::Replay;
 
 /// Role of the proxy.
@@ -51,6 +52,9 @@ pub struct Identity {
     /// Gateway servers that serve exports to other clusters; empty for every server that speaks HTTP. Flag
     /// `--export-listener`.
     pub export_listeners: Vec<ExportListener>,
+    /// Providers of external authorization, from the mesh configuration, which is followed. Flag `--mesh-config`,
+    /// default none.
+    pub authorizers: Vec<Arc<ExtAuthz>>,
     /// Sockets on which a sidecar accepts connections.
     pub sockets: SidecarSockets,
     /// Defaults of the mesh for settings that no rule has.
@@ -371,6 +375,7 @@ impl Default for Identity {
             gloo_mesh: None,
             members: Vec::new(),
             export_listeners: Vec::new(),
+            authorizers: Vec::new(),
             sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),
         }

@@ -18,6 +18,7 @@ mod direction;
 mod http_hosts;
 mod intake;
 mod opaque_routes;
+mod provider;
 mod service;
 mod virtual_host;
 
@@ -27,6 +28,7 @@ pub use direction::Direction;
 pub use http_hosts::{Addresses, HttpHosts};
 pub use intake::Intake;
 pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
+pub use provider::{Provider, ServiceCluster};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
 pub use virtual_host::{Destination, Route, VirtualHost};
 
@@ -234,6 +236,8 @@ pub struct Snapshot {
     pub authorization: Option<Arc<Authorization>>,
     /// Accepted tokens, for the same traffic. `None` if none are looked at.
     pub authentication: Option<Arc<Authentication>>,
+    /// Providers of external authorization that policies name, by name.
+    pub providers: BTreeMap<Arc<str>, Provider>,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// Numbers that routes refer to and that have no cluster.

@@ -6,6 +6,7 @@
 //!
 //! Source: AuthorizationPolicy (security.istio.io/v1).
 
+mod external;
 mod index;
 mod pattern;
 mod rule;
@@ -15,6 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use external::{CheckedBody, ExtAuthz, HeaderNames, HttpCheck};
 pub use index::RuleSet;
 pub use pattern::{Pattern, RequestPrincipal};
 pub use rule::{Attribute, Condition, Failure, Policy, Rule, Values};

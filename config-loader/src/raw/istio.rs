@@ -9,6 +9,7 @@ mod destination_rule;
 mod gateway;
 mod http_route;
 mod load_balancer;
+mod mesh_config;
 mod peer_authentication;
 mod request_authentication;
 mod service_entry;
@@ -35,6 +36,7 @@ pub use load_balancer::{
     LocalityLoadBalancerSetting, MagLev, RingHash, WarmupConfiguration,
     ZoneAwareLoadBalancerSetting,
 };
+pub use mesh_config::{ExtAuthzProvider, ExtensionProvider, MeshConfig, RequestBody};
 pub use peer_authentication::{MutualTls, PeerAuthentication};
 pub use request_authentication::{ClaimToHeader, JwtHeader, JwtRule, RequestAuthentication};
 pub use service_entry::{ServiceEntry, ServicePort};

@@ -15,6 +15,7 @@ mod http_match;
 mod http_rule;
 mod load_balancer;
 mod locality;
+mod mesh_config;
 mod moved;
 mod names;
 mod peer_authentication;
@@ -55,6 +56,7 @@ pub use locality::{
     Distribute, Failover, FailoverLabel, Locality, LocalityPattern, LocalitySetting,
     ZoneAwareSetting,
 };
+pub use mesh_config::MeshConfig;
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;

@@ -6,6 +6,7 @@
 mod authorization_policy;
 mod destination_rule;
 mod gateway;
+mod mesh_config;
 mod peer_authentication;
 mod request_authentication;
 mod security_policies;
@@ -18,6 +19,7 @@ mod workload_entry;
 pub use authorization_policy::authorization_policy;
 pub use destination_rule::destination_rule;
 pub use gateway::gateway;
+pub use mesh_config::{NO_EFFECT, mesh_config};
 pub use peer_authentication::peer_authentication;
 pub use request_authentication::request_authentication;
 pub use service_entry::service_entry;

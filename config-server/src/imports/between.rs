@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config_loader::{ClusterSettings, watch_clusters};
+use config_loader::{ClusterSettings, watch_settings};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -67,7 +67,7 @@ impl ImportsBetween {
         let told = told.unwrap_or_default();
         let watched = match path {
             Some(path) => Some(
-                watch_clusters(&path, told.clone(), follow::clusters_file(sender)).map_err(said)?,
+                watch_settings(&path, told.clone(), follow::clusters_file(sender)).map_err(said)?,
             ),
             None => None,
         };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use config_loader::source::{FollowedObjects, follow_objects};
 use config_loader::{
-    ApiServer, ClusterSettings, ClustersUpdate, ControlSettings, Diagnostic, Kind,
-    KubernetesSettings,
+    ApiServer, ClusterSettings, ControlSettings, Diagnostic, Kind, KubernetesSettings,
+    SettingsUpdate,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -147,12 +147,12 @@ async fn groups(remote: &Remote) -> Result<BTreeSet<&'static str>, String> {
 /// stays.
 pub(super) fn clusters_file(
     feed: mpsc::Sender<Message>,
-) -> impl FnMut(ClustersUpdate) + Send + 'static {
+) -> impl FnMut(SettingsUpdate<Vec<ClusterSettings>>) + Send + 'static {
     move |update| {
         for found in &update.diagnostics {
             let location = format!("{}:{}", found.location.file, found.location.line);
             tracing::warn!(location, problem = %found.message, "remote clusters file");
         }
-        send(&feed, Message::Told(update.clusters));
+        send(&feed, Message::Told(update.settings));
     }
 }

@@ -165,7 +165,7 @@ fn told(count: usize) -> (PathBuf, Vec<ClusterSettings>) {
         ));
     }
     std::fs::write(&path, text).unwrap();
-    let clusters = config_loader::read_clusters(&path).unwrap();
+    let clusters = config_loader::read_settings(&path).unwrap().0;
     (path, clusters)
 }
 

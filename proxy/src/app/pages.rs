@@ -187,7 +187,7 @@ fn newest(
     started: &Identity,
 ) -> (Arc<ResourceSet>, Identity) {
     let found = found.borrow();
-    let identity = found.members.identity(started);
+    let identity = found.identity(started);
     (
         Arc::clone(&found.set),
         own_pod::identity_in(&found.set, identity),

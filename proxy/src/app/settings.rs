@@ -12,6 +12,7 @@ use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
 use crate::control::key_sets::KeySetSettings;
+use crate::control::mesh_config::MeshConfigFile;
 use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
 use crate::identity::{Identity, MemberSettings, Mode};
@@ -32,6 +33,8 @@ pub struct Settings {
     pub read: ReadOptions,
     /// Remote clusters file; `identity` has its clusters as of the start.
     pub clusters: Option<ClustersFile>,
+    /// Mesh configuration; `identity` has its providers as of the start.
+    pub mesh_config: Option<MeshConfigFile>,
     /// Identity of the proxy.
     pub identity: Identity,
     /// The number of workers.

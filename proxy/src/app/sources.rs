@@ -1,5 +1,5 @@
-//! The sources of the configuration: resource files, API servers (`--control`), and the remote clusters file
-//! (`--clusters`). All are watched, and one channel reports their changes.
+//! The sources of the configuration: resource files, API servers (`--control`), the remote clusters file
+//! (`--clusters`) and the mesh configuration (`--mesh-config`). All are watched, and one channel reports their changes.
 
 use config_loader::{Diagnostic, Severity, Sources, Watch, WatchSettings};
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
 /// config servers.
 pub(super) type Followed = (
     watch::Receiver<SourcesState>,
-    (Watch, Option<Watch>),
+    (Watch, [Option<Watch>; 2]),
     ReportedState,
 );
 
@@ -50,9 +50,10 @@ pub(super) fn follow(
         });
         counts.collect()
     });
-    let members = follow_members(settings, sender)?;
+    let mesh_config = follow_mesh_config(settings, sender.clone())?;
+    let files = [follow_members(settings, sender)?, mesh_config];
     let reported = ReportedState::new(settings.proxy_state(), states);
-    Ok((found, (resources, members), reported))
+    Ok((found, (resources, files), reported))
 }
 
 /// Loads the configuration and follows it. Rejected resources do not prevent the start; paths that cannot be read do,
@@ -100,7 +101,7 @@ fn follow_members(
         return Ok(None);
     };
     let (known, servers) = (file.clusters.clone(), settings.clone());
-    let watch = config_loader::watch_clusters(&file.path, known, move |update| {
+    let watch = config_loader::watch_settings(&file.path, known, move |update| {
         sender.send_modify(|found| {
             found.members = update.into();
             let told = found.members.settings.take();
@@ -109,5 +110,21 @@ fn follow_members(
         });
     });
     let watch = watch.map_err(failed("cannot watch the file of --clusters"))?;
+    Ok(Some(watch))
+}
+
+/// Follows the mesh configuration (`--mesh-config`), if there is one.
+fn follow_mesh_config(
+    settings: &Settings,
+    sender: watch::Sender<SourcesState>,
+) -> Result<Option<Watch>, StartError> {
+    let Some(file) = settings.mesh_config.clone() else {
+        return Ok(None);
+    };
+    let path = file.path.clone();
+    let watch = config_loader::watch_settings(&path, file.config.clone(), move |update| {
+        sender.send_modify(|found| found.mesh = file.updated(update));
+    });
+    let watch = watch.map_err(failed("cannot watch the file of --mesh-config"))?;
     Ok(Some(watch))
 }

@@ -15,6 +15,7 @@ pub(super) use address::socket_address;
 pub use control::{ControlArgs, node};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
+use crate::control::mesh_config::MeshConfigFile;
 use crate::control::remote_clusters::ClustersFile;
 pub use workload::WorkloadArgs;
 
@@ -158,6 +159,10 @@ pub struct IdentityArgs {
         env = "STRAIT_ROOT_NAMESPACE"
     )]
     pub root_namespace: String,
+    /// Istio's MeshConfig, YAML, or the ConfigMap that has it: providers of external authorization, whose changes are
+    /// followed, and values for flags that are not given
+    #[arg(long, value_name = "FILE", env = "STRAIT_MESH_CONFIG", value_parser = read_mesh_config)]
+    pub mesh_config: Option<MeshConfigFile>,
     /// Its identity within the mesh.
     #[command(flatten)]
     pub workload: WorkloadArgs,
@@ -354,6 +359,11 @@ impl IdentityArgs {
                 .flatten()
                 .cloned()
                 .collect(),
+            authorizers: self
+                .mesh_config
+                .as_ref()
+                .map(|file| file.config.authorizers.clone())
+                .unwrap_or_default(),
             sockets: self.sidecar.sockets(mode),
             mesh: MeshDefaults {
                 unknown_destinations: self.sidecar.unknown_destinations(),
@@ -407,6 +417,14 @@ pub(super) fn mesh_name(text: &str) -> Result<MeshName, String> {
 /// Reads the remote clusters file; its errors are reported like those of resources.
 pub(super) fn read_clusters_file(path: &str) -> Result<ClustersFile, String> {
     ClustersFile::read(Path::new(path)).map_err(|found| {
+        let text = render::text(&found, render::Style::Plain);
+        format!("the file is not used\n{text}")
+    })
+}
+
+/// Reads the mesh configuration; its errors are reported like those of resources.
+pub(super) fn read_mesh_config(path: &str) -> Result<MeshConfigFile, String> {
+    MeshConfigFile::read(Path::new(path)).map_err(|found| {
         let text = render::text(&found, render::Style::Plain);
         format!("the file is not used\n{text}")
     })

@@ -8,17 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use config_loader::diagnostic::Code;
+use config_loader::diagnostic::codes::istio::AZ122;
 use config_loader::diagnostic::codes::references::X326;
 use config_loader::diagnostic::render;
-use config_loader::resource::Line;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
+use config_loader::resource::{Line, Object};
 use config_loader::{Diagnostic, Fleet, Loaded, NamedText, Severity};
 
 use super::args::{IdentityArgs, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::compile::certificates::Scope;
-use crate::compile::lacks_export_listener;
+use crate::compile::{lacks_export_listener, unknown_provider};
 use crate::control::certificates;
 use crate::identity::Identity;
 use crate::tls::Store;
@@ -102,7 +104,11 @@ pub fn run(args: &CheckArgs) -> u8 {
     };
     let identity = args.identity.identity();
     check_export_listeners(&mut loaded, text.as_ref(), &identity);
+    check_providers(&mut loaded, text.as_ref(), &identity);
     check_certificates(&mut loaded, text.as_ref(), &identity);
+    if let Some(file) = &args.identity.mesh_config {
+        loaded.diagnostics.extend(file.warnings.iter().cloned());
+    }
     if !args.context.is_empty() {
         leave_out_context(args, &mut loaded);
     }
@@ -207,20 +213,42 @@ fn check_export_listeners(loaded: &mut Loaded, text: Option<&NamedText>, identit
         return;
     };
     let message = "nothing is served to other clusters: no HTTP server of a Gateway has a port that --export-listener names";
-    let file = Arc::clone(&export.provenance.file);
-    let mut found = Diagnostic::about_file(Severity::Warning, X326, file, message);
-    found.object = Some(export.id.clone());
-    (
-        found.location.line,
-        found.location.column,
-        found.location.len,
-    ) = (export.line_of(Line(0)), 1, 1);
+    let mut found = warning_about(export, X326, message);
     found.help(
         "name the port or the port name of an HTTP or HTTPS server, or leave --export-listener out",
     );
     let mut found = [found];
     config_loader::fill_source_lines_with(&mut found, text);
     loaded.diagnostics.extend(found);
+}
+
+/// Adds findings about policies whose provider is not in the mesh configuration.
+fn check_providers(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
+    let policies = loaded.set.authorization_policies.values();
+    let unknown = policies.filter_map(|policy| {
+        let provider = unknown_provider(&policy.spec, identity)?;
+        let message =
+            format!("there is no provider `{provider}`: what the policy selects is denied");
+        let mut found = warning_about(policy, AZ122, &message);
+        found.help("add it to `extensionProviders` of the file of --mesh-config");
+        Some(found)
+    });
+    let mut found: Vec<Diagnostic> = unknown.collect();
+    config_loader::fill_source_lines_with(&mut found, text);
+    loaded.diagnostics.extend(found);
+}
+
+/// Returns a warning about an object as a whole.
+fn warning_about<T>(object: &Object<T>, code: Code, message: &str) -> Diagnostic {
+    let file = Arc::clone(&object.provenance.file);
+    let mut found = Diagnostic::about_file(Severity::Warning, code, file, message);
+    found.object = Some(object.id.clone());
+    (
+        found.location.line,
+        found.location.column,
+        found.location.len,
+    ) = (object.line_of(Line(0)), 1, 1);
+    found
 }
 
 /// Adds findings about the certificates that resources name, in files and Secrets.

@@ -1,9 +1,12 @@
-//! Precedence of the command line over the environment, for arguments that exclude each other.
+//! Precedence of the command line over the environment, for arguments that exclude each other, and of both over the mesh
+//! configuration.
 
 use std::ffi::OsString;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Id};
+
+use crate::control::mesh_config::MeshConfigFile;
 
 /// Ignores the environment variables of arguments that conflict with one on the command line. An environment is often
 /// set for many commands, and none of them may fail because of it.
@@ -22,6 +25,31 @@ pub(super) fn prefer_command_line(command: Command, args: &[OsString]) -> Comman
         }),
         None => command,
     }
+}
+
+/// Makes the settings of `--mesh-config` the defaults of their flags. A file with errors is reported later.
+pub(super) fn default_to_mesh_config(command: Command, args: &[OsString]) -> Command {
+    let lenient = command.clone().ignore_errors(true);
+    let Ok(matches) = lenient.try_get_matches_from(args) else {
+        return command;
+    };
+    let Some((name, given)) = matches.subcommand() else {
+        return command;
+    };
+    let Ok(Some(file)) = given.try_get_one::<MeshConfigFile>("mesh_config") else {
+        return command;
+    };
+    command.mut_subcommand(name, |command| {
+        command.mut_args(|arg| {
+            let mut flags = file.config.flags.iter();
+            let is_set = |flag: &&(&str, String)| arg.get_long() == Some(flag.0);
+            match flags.find(is_set) {
+                // parsed once per process
+                Some((_, value)) => arg.default_value(&*value.clone().leak()),
+                None => arg,
+            }
+        })
+    })
 }
 
 /// Returns the arguments that conflict with the command line.

@@ -305,6 +305,7 @@ impl RunArgs {
         settings
             .clusters
             .clone_from(&self.identity.members.clusters);
+        settings.mesh_config.clone_from(&self.identity.mesh_config);
         Ok(settings)
     }
 }
@@ -329,6 +330,7 @@ impl ServeArgs {
             is_service: false,
             read: ReadOptions::default(),
             clusters: None,
+            mesh_config: None,
             identity,
             concurrency: self.concurrency(),
             admin: self.admin,

@@ -8,8 +8,8 @@ use config_loader::resource::istio::MutualTls;
 use config_loader::{Name, ResourceSet};
 
 use crate::compile::certificates::mesh;
-use crate::compile::lacks_export_listener;
 use crate::compile::peers::Peers;
+use crate::compile::{self, lacks_export_listener};
 use crate::identity::{Identity, Mode};
 use crate::tls::Store;
 
@@ -39,6 +39,7 @@ fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<
         return unused_account(identity, store)
             .into_iter()
             .chain(exports)
+            .chain(unknown_providers(resources, identity))
             .collect();
     }
     let strict = without_certificate(resources, identity, store);
@@ -51,7 +52,21 @@ fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<
             .filter(|(_, namespace)| *namespace != Identity::default().root_namespace)
             .and_then(|flag| empty_namespace(resources, flag)),
     ];
-    lines.into_iter().flatten().collect()
+    let providers = unknown_providers(resources, identity);
+    lines.into_iter().flatten().chain(providers).collect()
+}
+
+/// Warnings about policies of the workload whose provider is not in the mesh configuration.
+fn unknown_providers<'a>(
+    resources: &'a ResourceSet,
+    identity: &'a Identity,
+) -> impl Iterator<Item = String> + 'a {
+    compile::unknown_providers(resources, identity).map(|(policy, provider)| {
+        format!(
+            "AuthorizationPolicy {policy} asks the provider `{provider}`, which --mesh-config does not have: what it selects is \
+             denied"
+        )
+    })
 }
 
 /// Warning that nothing is served to other clusters.

@@ -14,6 +14,7 @@ use crate::runtime::clock;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
 use crate::tls::Store;
+use traffic::authz::ExtAuthz;
 use traffic::cluster::Cluster;
 use traffic::registry::Registry;
 
@@ -78,6 +79,17 @@ impl Publisher {
         if differs {
             self.identity.members = members.to_vec();
             self.started.members = members.to_vec();
+        }
+        differs
+    }
+
+    /// Sets the providers of external authorization; they take effect with the next snapshot. Returns whether they
+    /// differ from before.
+    pub fn set_authorizers(&mut self, authorizers: &[Arc<ExtAuthz>]) -> bool {
+        let differs = self.identity.authorizers != authorizers;
+        if differs {
+            self.identity.authorizers = authorizers.to_vec();
+            self.started.authorizers = authorizers.to_vec();
         }
         differs
     }

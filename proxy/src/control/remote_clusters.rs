@@ -6,14 +6,10 @@ use std::sync::Arc;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
 use config_loader::{
-    ClusterSettings, ClustersUpdate, Diagnostic, Fleet, GatewayTlsSettings, RemoteCluster, Severity,
+    ClusterSettings, Diagnostic, Fleet, GatewayTlsSettings, RemoteCluster, SettingsUpdate,
 };
 
-use super::HeldObject;
 use crate::identity::{GatewayTls, GatewayTlsLocation, Identity, MemberGateway, MemberSettings};
-
-/// Label value of the remote clusters file, in place of the kind of a resource.
-const KIND: &str = "RemoteClustersFile";
 
 /// Remote clusters file as read at the start.
 #[derive(Clone, Debug)]
@@ -33,7 +29,7 @@ impl ClustersFile {
     pub fn read(path: &Path) -> Result<Self, Vec<Diagnostic>> {
         Ok(Self {
             path: path.to_owned(),
-            clusters: config_loader::read_clusters(path)?,
+            clusters: config_loader::read_settings(path)?.0,
         })
     }
 
@@ -52,10 +48,10 @@ pub struct RemoteClustersState {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl From<ClustersUpdate> for RemoteClustersState {
-    fn from(update: ClustersUpdate) -> Self {
+impl From<SettingsUpdate<Vec<ClusterSettings>>> for RemoteClustersState {
+    fn from(update: SettingsUpdate<Vec<ClusterSettings>>) -> Self {
         Self {
-            settings: Some(update.clusters.iter().map(settings).collect()),
+            settings: Some(update.settings.iter().map(settings).collect()),
             diagnostics: update.diagnostics,
         }
     }
@@ -91,20 +87,6 @@ impl RemoteClustersState {
             namespace: Some(identity.namespace.as_str().into()),
             root_namespace: Some(identity.root_namespace.as_str().into()),
         }
-    }
-
-    /// Returns the file if its current version is rejected.
-    pub(super) fn held(&self) -> Option<HeldObject> {
-        let errors = self.diagnostics.iter();
-        let errors = errors.filter(|found| found.severity == Severity::Error);
-        let diagnostics: Vec<Diagnostic> = errors.cloned().collect();
-        let file = &diagnostics.first()?.location.file;
-        Some(HeldObject {
-            kind: KIND,
-            name: format!("--clusters {file}"),
-            in_force: true,
-            diagnostics,
-        })
     }
 }
 

@@ -18,7 +18,7 @@ use jwt::{Refusal, Token, UnixSeconds};
 use percent_encoding::percent_decode_str;
 use smallvec::SmallVec;
 
-use super::message::local_reply::LocalReply;
+use super::message::local_reply::{LocalReply, OwnParts};
 use super::select::find_route::authority;
 use super::token_cache::{TokenCache, Verified};
 use super::worker::{SnapshotRef, Worker};
@@ -347,7 +347,10 @@ fn reply<B>(refusal: Refusal, scheme: Scheme, request: &Request<B>) -> LocalRepl
         flags: ResponseFlags::NONE,
         body: text.into(),
         details: details.into(),
-        headers: Some(Box::new(headers)),
+        own: Some(Box::new(OwnParts {
+            headers,
+            body: None,
+        })),
         ..LocalReply::DENIED
     }
 }

@@ -8,13 +8,14 @@ use std::net::SocketAddr;
 
 use hyper::{Request, StatusCode};
 
+use super::authenticate::authenticate;
 use super::downstream::body::DownstreamBody;
 use super::downstream::connection::{Connection, PeerIdentity};
 use super::downstream::origin::Origin;
 use super::message::clean::Cleaned;
 use super::message::local_reply::LocalReply;
 use super::record::Record;
-use super::select::find_route::{Found, authority, matched_head};
+use super::select::find_route::{Found, authority, find_route, matched_head};
 use super::worker::{SnapshotRef, Worker};
 use crate::snapshot::Listener;
 use crate::telemetry::{Decided, Stage};
@@ -23,12 +24,46 @@ use traffic::authz::{Authorization, Decision, DryRun, Policies, Rule, Subject};
 use traffic::claims::Claims;
 use traffic::route::normalize_host;
 
+/// Verifies the tokens of a request, finds its rule again if it may be another one, and authorizes it. `before` has its
+/// rule, and whether that may have changed.
+pub(super) fn judged_request(
+    snapshot: &SnapshotRef,
+    (connection, origin): (&Connection, &Origin),
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    before: (Result<Found, LocalReply>, bool),
+    record: &mut Record,
+) -> Result<Found, LocalReply> {
+    let scheme = origin.scheme;
+    let authenticated = authenticate(record.worker(), snapshot, scheme, request);
+    let (mut found, is_rerouted) = before;
+    if is_rerouted || matches!(authenticated, Ok(Some(_))) {
+        found = find_route(snapshot, connection, scheme, request, cleaned);
+    }
+    if !is_judged(&found) {
+        return found;
+    }
+    let judged = authenticated.and_then(|verified| {
+        let claims = verified.as_ref().map(|verified| &*verified.claims);
+        let client = (connection, origin);
+        authorize_request(snapshot, client, (request, cleaned), claims, record)
+    });
+    match judged {
+        Ok(()) => found,
+        Err(denied) => {
+            if let Ok(found) = &found {
+                record.record_denial(snapshot, found.route());
+            }
+            Err(denied)
+        }
+    }
+}
+
 /// Authorizes a request.
 ///
 /// # Errors
 ///
 /// The reply to a client that is denied: 403, `RBAC: access denied`.
-pub(super) fn authorize_request(
+fn authorize_request(
     snapshot: &SnapshotRef,
     (connection, origin): (&Connection, &Origin),
     (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
@@ -64,15 +99,10 @@ pub(super) fn authorize_request(
 /// The reason for closing the connection, for the access log.
 pub(super) fn authorize_connection(
     worker: &Worker,
-    snapshot: &SnapshotRef,
-    listener: &Listener,
+    policies: &Policies,
     client: Client,
     (peer, server_name): (PeerIdentity<'_>, Option<&str>),
 ) -> Result<(), String> {
-    let Some(authorization) = of_listener(snapshot, listener) else {
-        return Ok(());
-    };
-    let policies = &authorization.tcp;
     let subject = of_connection(client, peer, server_name);
     matched(worker, policies.audit.first_match(&subject));
     judge(worker, policies, &subject).map_or(Ok(()), Err)
@@ -139,30 +169,12 @@ pub(crate) fn of_connection<'a>(
     }
 }
 
-/// Judges by CUSTOM, DENY and ALLOW policies. Returns the reason of a denial, in Envoy's words.
+/// Judges by DENY and ALLOW policies. Returns the reason of a denial, in Envoy's words.
 fn judge(worker: &Worker, policies: &Policies, subject: &Subject<'_>) -> Option<String> {
-    let count = |stage, is_denied| {
-        let is_tcp = subject.request.is_none();
-        let decided = Decided {
-            stage,
-            is_denied,
-            is_tcp,
-        };
-        worker.telemetry.decisions.count(worker.id, decided.index());
-    };
+    let is_tcp = subject.request.is_none();
+    let count = |stage, is_denied| count(worker, stage, is_denied, is_tcp);
     if let Some(dry_run) = &policies.dry_run {
         judge_in_dry_run(worker, dry_run, subject, count);
-    }
-    // no provider is known, so that nothing can be asked
-    for (_, rules) in &policies.custom {
-        if let Some(rule) = rules.first_match(subject) {
-            matched(worker, Some(rule));
-            count(Stage::Custom, true);
-            return Some(details(&format!(
-                "{}-deny-due-to-bad-CUSTOM-action",
-                rule.name
-            )));
-        }
     }
     let (stage, rule) = match policies.decide(subject) {
         Decision::Allowed(rule) => {
@@ -180,10 +192,26 @@ fn judge(worker: &Worker, policies: &Policies, subject: &Subject<'_>) -> Option<
     Some(details(rule.map_or("none", |rule| &rule.name)))
 }
 
-fn matched(worker: &Worker, rule: Option<&Rule>) {
+/// Counts a decision.
+pub(super) fn count(worker: &Worker, stage: Stage, is_denied: bool, is_tcp: bool) {
+    let decided = Decided {
+        stage,
+        is_denied,
+        is_tcp,
+    };
+    worker.telemetry.decisions.count(worker.id, decided.index());
+}
+
+/// Counts a match of a rule, if there is one.
+pub(super) fn matched(worker: &Worker, rule: Option<&Rule>) {
     if let Some(rule) = rule {
         rule.policy.matches.count(worker.id, 0);
     }
+}
+
+/// Returns the reason of a denial where a rule's provider is unknown, or cannot be asked about this kind of traffic.
+pub(crate) fn bad_provider(rule: &Rule) -> String {
+    details(&format!("{}-deny-due-to-bad-CUSTOM-action", rule.name))
 }
 
 fn details(name: &str) -> String {
@@ -222,7 +250,7 @@ fn judge_in_dry_run(
 
 impl LocalReply {
     /// A policy denies the request.
-    fn denied(details: String) -> Self {
+    pub(super) fn denied(details: String) -> Self {
         Self {
             details: details.into(),
             ..Self::DENIED

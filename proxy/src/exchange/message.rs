@@ -3,6 +3,7 @@
 pub mod added;
 pub mod clean;
 pub mod grpc_messages;
+pub mod header_changes;
 pub mod headers;
 pub mod local_reply;
 pub mod readdress;

@@ -1,8 +1,10 @@
-//! A request that the proxy itself sends while it serves a client's request: today the copies for mirrors.
+//! A request that the proxy itself sends while it serves a client's request: a copy for a mirror, or a call of a
+//! service.
 //!
 //! It goes to an endpoint of a cluster through the worker's pools, and passes no route, no filter and no mirror, so that
 //! it cannot cause another request of its own. It is never retried; only a connect that is still pending may go to another
-//! endpoint. It counts as active at its endpoint until it is dropped; it is not reported to outlier detection.
+//! endpoint. It counts as active at its endpoint until it is dropped; its outcome is
+//! reported to outlier detection only by [`OwnRequest::report`].
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,6 +19,7 @@ use crate::exchange::worker::Worker;
 use crate::pool::{ConnectionChoice, Failed, Incoming, Phase, PoolTarget, Pools};
 use crate::upstream::http1::Message;
 use crate::upstream::{Client, Protocol};
+use traffic::cluster::Outcome;
 use traffic::error::Error;
 
 /// The endpoint of a request of the proxy's own, and the connection settings for it.
@@ -43,6 +46,11 @@ impl OwnRequest {
             picked,
             protocol,
         }
+    }
+
+    /// Reports an outcome of the request to outlier detection.
+    pub(crate) fn report(&self, outcome: Outcome) {
+        self.picked.report(outcome);
     }
 
     /// Sends the request and returns the response, whose body the caller reads. There is no timeout.

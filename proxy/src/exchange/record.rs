@@ -132,7 +132,7 @@ impl Record {
     }
 
     /// The worker of the request.
-    pub fn worker(&self) -> &Worker {
+    pub fn worker(&self) -> &Rc<Worker> {
         &self.worker
     }
 

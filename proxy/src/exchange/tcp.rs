@@ -16,8 +16,9 @@ use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
 use crate::exchange::admit::admit;
-use crate::exchange::authorize::authorize_connection;
+use crate::exchange::authorize;
 use crate::exchange::downstream::connection::{Handshake, PeerIdentity};
+use crate::exchange::ext_authz;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::log::host;
 use crate::exchange::record::{health, peer};
@@ -122,7 +123,7 @@ async fn find(
     // for undecided connections, the client is identified later
     if !record.is_undecided {
         let tls = record.tls.clone();
-        record.admit(snapshot, tls.as_deref())?;
+        record.admit(snapshot, tls.as_deref()).await?;
     }
     let Some(request) = asked.connect.as_deref() else {
         return target(worker, snapshot, asked, record);
@@ -468,7 +469,7 @@ impl Record {
     /// # Errors
     ///
     /// The reply for a client that is not admitted.
-    pub fn decided(
+    pub async fn decided(
         &mut self,
         tls: Option<Rc<Handshake>>,
         server_name: Option<Arc<str>>,
@@ -483,11 +484,16 @@ impl Record {
         }
         self.stats.tcp().opened(self.worker.id);
         self.counted = true;
-        self.admit(&self.worker.snapshot(), tls.as_deref())
+        let snapshot = self.worker.snapshot();
+        self.admit(&snapshot, tls.as_deref()).await
     }
 
     /// Checks the admission of the connection, by the current policies of its listener.
-    fn admit(&mut self, snapshot: &SnapshotRef, tls: Option<&Handshake>) -> Result<(), LocalReply> {
+    async fn admit(
+        &mut self,
+        snapshot: &SnapshotRef,
+        tls: Option<&Handshake>,
+    ) -> Result<(), LocalReply> {
         let listener = snapshot.listener(&self.listener, self.client.destination);
         let listener = listener.ok_or(LocalReply::NO_CONNECTION_RULE)?;
         let peer = PeerIdentity::new(tls);
@@ -495,8 +501,22 @@ impl Record {
         if self.is_unjudged {
             return Ok(());
         }
-        let client = (peer, self.server_name.as_deref());
-        let judged = authorize_connection(&self.worker, snapshot, listener, self.client, client);
+        let Some(authorization) = authorize::of_listener(snapshot, listener) else {
+            return Ok(());
+        };
+        let (client, server_name) = (self.client, self.server_name.as_deref());
+        let asked = match authorization.tcp.custom.is_empty() {
+            true => Ok(()),
+            false => {
+                let (worker, client) = (&self.worker, (client, tls, server_name));
+                // boxed: few proxies have policies that ask
+                Box::pin(ext_authz::authorize_connection(worker, snapshot, client)).await
+            }
+        };
+        let judged = asked.and_then(|()| {
+            let policies = &authorization.tcp;
+            authorize::authorize_connection(&self.worker, policies, client, (peer, server_name))
+        });
         judged.map_err(|reason| {
             self.termination = Some(reason.into());
             LocalReply {

@@ -83,6 +83,8 @@ fn is_false(flag: &bool) -> bool {
 pub struct AuthorizationChoice {
     /// Reason of a denial; `None` if the request is allowed.
     pub denied_by: Option<String>,
+    /// Providers of external authorization that are asked first, each with the rule that says so.
+    pub asks: Vec<String>,
     /// Rules in the order of the actions: CUSTOM, AUDIT, DENY, ALLOW, and those in dry run.
     pub rules: Vec<PolicyRuleTried>,
     /// Number of further rules.

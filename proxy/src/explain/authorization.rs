@@ -1,6 +1,10 @@
 //! Authorization of the explained request or connection: the rules of each policy, and the field that failed.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::answer::{AuthorizationChoice, PolicyRuleTried, Source};
+use crate::snapshot::Provider;
 use traffic::authz::{
     Attribute, Authorization, Condition, Decision, DryRun, Failure, Policies, Rule, RuleSet,
     Subject, Values,
@@ -12,13 +16,22 @@ const RULES_LISTED_MAX: usize = 1_000;
 /// Maximum number of values of a field that are shown.
 const VALUES_SHOWN_MAX: usize = 4;
 
+/// Providers of external authorization, by name.
+pub(super) type Providers = BTreeMap<Arc<str>, Provider>;
+
 /// Explains the decision of policies on a request, or on a connection of another protocol.
-pub(super) fn explain(authorization: &Authorization, subject: &Subject<'_>) -> AuthorizationChoice {
+pub(super) fn explain(
+    authorization: &Authorization,
+    providers: &Providers,
+    subject: &Subject<'_>,
+) -> AuthorizationChoice {
     let policies = match subject.request {
         Some(_) => &authorization.http,
         None => &authorization.tcp,
     };
-    let denied_by = denied_by(policies, subject);
+    let asked = asked(policies, providers, subject);
+    let denied_by = asked.as_ref().err().cloned();
+    let denied_by = denied_by.or_else(|| denied_by_rules(policies, subject));
     let mut rules = Vec::new();
     for (_, set) in &policies.custom {
         tried("CUSTOM", set, subject, &mut rules);
@@ -43,6 +56,7 @@ pub(super) fn explain(authorization: &Authorization, subject: &Subject<'_>) -> A
     rules.truncate(RULES_LISTED_MAX);
     AuthorizationChoice {
         denied_by,
+        asks: asked.unwrap_or_default(),
         rules,
         rules_not_listed,
         dry_run: policies
@@ -52,20 +66,46 @@ pub(super) fn explain(authorization: &Authorization, subject: &Subject<'_>) -> A
     }
 }
 
-/// Returns the reason of a denial.
-fn denied_by(policies: &Policies, subject: &Subject<'_>) -> Option<String> {
-    let custom = policies.custom.iter().find_map(|(provider, set)| {
-        let rule = set.first_match(subject)?;
-        Some(format!(
-            "provider `{provider}` of {} is unknown",
-            named(rule)
-        ))
-    });
-    custom.or_else(|| match policies.decide(subject) {
+/// Returns the providers that are asked.
+///
+/// # Errors
+///
+/// The reason of a denial: a provider that cannot be asked.
+fn asked(
+    policies: &Policies,
+    providers: &Providers,
+    subject: &Subject<'_>,
+) -> Result<Vec<String>, String> {
+    let mut asked = Vec::new();
+    for (name, set) in &policies.custom {
+        let Some(rule) = set.first_match(subject) else {
+            continue;
+        };
+        let rule = named(rule);
+        let Some(Provider { settings, .. }) = providers.get(name) else {
+            return Err(format!("provider `{name}` of {rule} is unknown"));
+        };
+        let (protocol, host, port) = match &settings.http {
+            Some(_) => ("HTTP", &settings.host, settings.port),
+            None => ("gRPC", &settings.host, settings.port),
+        };
+        if subject.request.is_none() && settings.http.is_some() {
+            return Err(format!(
+                "provider `{name}` of {rule} speaks HTTP, so that it cannot be asked about a connection"
+            ));
+        }
+        asked.push(format!("`{name}` ({protocol}, {host}:{port}), by {rule}"));
+    }
+    Ok(asked)
+}
+
+/// Returns the reason of a denial by DENY and ALLOW policies.
+fn denied_by_rules(policies: &Policies, subject: &Subject<'_>) -> Option<String> {
+    match policies.decide(subject) {
         Decision::Allowed(_) => None,
         Decision::Denied(Some(rule)) => Some(format!("{} matches", named(rule))),
         Decision::Denied(None) => Some("no rule of an ALLOW policy matches".to_owned()),
-    })
+    }
 }
 
 fn in_dry_run(dry_run: &DryRun, subject: &Subject<'_>) -> String {

@@ -142,6 +142,9 @@ impl Page {
             let (file, line) = (&source.file, source.line);
             self.under(0, &format!("{stage:8}{policy}  {verdict}  ({file}:{line})"));
         }
+        for provider in &choice.asks {
+            self.under(0, &format!("asks {provider}; it may deny"));
+        }
         let more = choice.rules.len() - shown + choice.rules_not_listed;
         if more > 0 {
             self.under(0, &format!("and {more} more (--all shows them)"));

@@ -66,11 +66,11 @@ fn walk(
     let connection = downstream(listener, &name, (question.address, question.client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let ends = (question.client, connection.dialed());
-    let authorization = authorize::of_listener(&shared, listener);
+    let policies = authorize::of_listener(&shared, listener).map(|one| (one, &snapshot.providers));
     if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
         let (peer, name) = (connection.peer(), connection.server_name());
         let subject = authorize::of_connection(connection.client, peer, name);
-        judged(&mut answer, authorization, question.identified(subject));
+        judged(&mut answer, policies, question.identified(subject));
         return answer;
     }
     let part = Part {
@@ -89,7 +89,7 @@ fn walk(
         let left_out = survey.left_out(&part, &host.name);
         answer.unreachable.extend(left_out.into_iter().map(note));
     }
-    let authorization = authorization.filter(|_| authorize::is_judged(&found));
+    let policies = policies.filter(|_| authorize::is_judged(&found));
     match found {
         Ok(found) => {
             let host = &answer.request.host;
@@ -113,7 +113,7 @@ fn walk(
     }
     let host = answer.request.host.clone();
     let subject = authorize::of_request(&request, &connection, &origin, &host);
-    judged(&mut answer, authorization, question.identified(subject));
+    judged(&mut answer, policies, question.identified(subject));
     let closed = chain(listener, &connection).and_then(connection::without_certificate);
     answer.outcome = closed.unwrap_or(answer.outcome);
     answer
@@ -125,11 +125,15 @@ fn host_at<'a>(hosts: &'a HttpHosts, host: &str, local: IpAddr) -> Option<&'a Ar
 }
 
 /// Records the decision of policies, if any apply; a denial is the outcome.
-fn judged(answer: &mut Explanation, authorization: Option<&Authorization>, subject: Subject<'_>) {
-    let Some(authorization) = authorization else {
+fn judged(
+    answer: &mut Explanation,
+    policies: Option<(&Authorization, &authorization::Providers)>,
+    subject: Subject<'_>,
+) {
+    let Some((authorization, providers)) = policies else {
         return;
     };
-    let choice = authorization::explain(authorization, &subject);
+    let choice = authorization::explain(authorization, providers, &subject);
     if let Some(reason) = &choice.denied_by {
         answer.outcome = Outcome::Rejected {
             status: Some(LocalReply::DENIED.status.as_u16()),

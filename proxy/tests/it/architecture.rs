@@ -55,8 +55,10 @@ const LOADER: Rows = &[
     ("xds", 9, &[]),
     ("source", 10, &[]),
     ("loader", 11, &[]),
-    ("clusters", 12, &[]),
-    ("imports", 13, &[]),
+    ("settings_file", 12, &[]),
+    ("clusters", 13, &[]),
+    ("mesh_config", 13, &[]),
+    ("imports", 14, &[]),
 ];
 
 const PROXY: Rows = &[

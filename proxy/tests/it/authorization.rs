@@ -2,6 +2,7 @@
 
 mod connections;
 mod explained;
+mod external;
 mod fields;
 mod identity;
 mod paths;

@@ -2,7 +2,8 @@
 //! and every link has a target.
 //!
 //! The word after `yaml` in the first line of a block states its content: complete resources (no word), a part that
-//! cannot be checked alone (`fragment`), resources with a finding (`mistake`), or a remote clusters file (`clusters`).
+//! cannot be checked alone (`fragment`), resources with a finding (`mistake`), a remote clusters file (`clusters`), or a mesh
+//! configuration (`mesh-config`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -150,14 +151,26 @@ fn has_findings(directory: &Path, arguments: &[&str]) -> Option<String> {
 fn every_yaml_block_checks_as_its_page_says() {
     let mut checked = 0;
     for page in pages() {
+        let mut configs = blocks(&page).into_iter();
+        let mesh_config = configs.find(|block| block.info == "yaml mesh-config");
+        let mesh_config = mesh_config.map(|block| block.text);
         for Block { info, text } in blocks(&page) {
             let directory = tempfile::tempdir().unwrap();
             let here = directory.path();
             fs::write(here.join("mesh.yaml"), &text).unwrap();
             fs::write(here.join("secrets.yaml"), secrets(&text)).unwrap();
+            if let Some(config) = &mesh_config {
+                fs::write(here.join("mesh-config.txt"), config).unwrap();
+            }
+            let with_config = ["check", "mesh.yaml", "--mesh-config", "mesh-config.txt"];
             let found = match info.as_str() {
                 "yaml" if text.contains("credentialName") => has_findings(here, &["check", "."]),
+                "yaml" if here.join("mesh-config.txt").exists() => has_findings(here, &with_config),
                 "yaml" => has_findings(here, &["check", "mesh.yaml"]),
+                "yaml mesh-config" => {
+                    fs::write(here.join("mesh.yaml"), "").unwrap();
+                    has_findings(here, &with_config)
+                }
                 "yaml mistake" => {
                     let found = has_findings(here, &["check", "mesh.yaml"]);
                     assert!(found.is_some(), "{page}: no finding in\n{text}");

@@ -419,6 +419,10 @@ series! {
     EjectionsOverflowed "strait_outlier_ejections_overflow_total" [] "Ejections that maxEjectionPercent prevented, counted once per sweep for each endpoint.",
     /// An endpoint was unejected.
     Unejections "strait_outlier_unejections_total" [] "Endpoints unejected after their ejection time.",
+    /// A request was denied because its provider of external authorization could not check it.
+    ExtAuthzFailedClosed "strait_ext_authz_failures_total" [RESULT = "denied"] "Requests that a provider of external authorization could not check, by result.",
+    /// A request passed although its provider of external authorization could not check it.
+    ExtAuthzFailedOpen "strait_ext_authz_failures_total" [RESULT = "allowed"] "Requests that a provider of external authorization could not check, by result.",
     /// A request with valid tokens.
     TokensVerified "strait_jwt_verifications_total" [RESULT = "verified"] "Requests with JSON Web Tokens, by result.",
     /// A request with a token that is not valid.

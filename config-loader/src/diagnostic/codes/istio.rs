@@ -294,6 +294,7 @@ codes! {
     AZ113 Warning "a method of a policy is in upper case";
     AZ115 Warning "a header with a field of its own is matched by that field";
     AZ121 Warning "the value of `istio.io/dry-run` is a boolean";
+    AZ122 Warning "the provider of a policy is in the mesh configuration";
     AZ130 Warning "a condition is not on metadata of Envoy filters";
     AZ131 Warning "a CIDR block has no bits beyond its prefix";
     JW001 Error "a rule for tokens has an issuer";
@@ -305,6 +306,13 @@ codes! {
     JW007 Error "there are at most 64 spaceDelimitedClaims, with names";
     JW102 Warning "keys come by https, are public, and are all usable";
     JW103 Warning "an issuer has one rule for its tokens";
+    MC001 Error "a provider has a name of its own, a DNS label";
+    MC002 Error "a provider of external authorization has one type, a service and a port";
+    MC003 Error "a pattern of header names has some part of a name";
+    MC004 Error "a provider gets at most 1048576 bytes of a body";
+    MC005 Error "statusOnError is a status from 200 to 599";
+    MC101 Warning "a field of the mesh configuration has an effect";
+    MC102 Warning "the mesh configuration sets flags as it did at the start";
     PA301 Error "portLevelMtls comes with a selector";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
     SE302 Warning "hosts that share an address have no TLS port";

@@ -73,7 +73,7 @@ fn planned(clusters: &[Cluster]) -> (Vec<String>, Vec<String>) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("clusters.yaml");
     std::fs::write(&file, told).unwrap();
-    let told = config_loader::read_clusters(&file).unwrap();
+    let told: Vec<_> = config_loader::read_settings(&file).unwrap().0;
     let plan = plan(clusters, &told, "t1");
     let writes = plan.writes.iter().map(|write| {
         let what = match &write.change {
@@ -295,5 +295,5 @@ fn gateway() -> Vec<ClusterSettings> {
     let key = key("c1");
     let text = format!("clusters:\n- key: {key}\n  gateway: {{host: 10.0.0.9, port: 80}}\n");
     std::fs::write(file.path(), text).unwrap();
-    config_loader::read_clusters(file.path()).unwrap()
+    config_loader::read_settings(file.path()).unwrap().0
 }

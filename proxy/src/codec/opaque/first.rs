@@ -122,7 +122,7 @@ impl<A: Handler> AcceptedConnection<A> {
         guard: Option<DetectFn<bool>>,
     ) {
         let server_name = server_name.map(Arc::from);
-        if let Err(refusal) = met.record.decided(self.tls.take(), server_name) {
+        if let Err(refusal) = met.record.decided(self.tls.take(), server_name).await {
             return met.record.refuse(&refusal);
         }
         let guard = guard.map(|passes| Box::new(FirstBytesGuard::new(passes)));

@@ -39,6 +39,8 @@ pub enum UpstreamBody {
     Shared(Reader),
     /// A mirror's copy.
     Copy(CopyBody),
+    /// The whole body of a request of the proxy's own.
+    Whole(Box<Bytes>),
 }
 
 impl UpstreamBody {
@@ -68,7 +70,10 @@ impl UpstreamBody {
     pub fn source(&self) -> Option<Rc<Source>> {
         match self {
             UpstreamBody::Shared(reader) => Some(Rc::clone(reader.source())),
-            UpstreamBody::Copy(_) | UpstreamBody::Empty | UpstreamBody::Stream { .. } => None,
+            UpstreamBody::Copy(_)
+            | UpstreamBody::Empty
+            | UpstreamBody::Stream { .. }
+            | UpstreamBody::Whole(_) => None,
         }
     }
 }
@@ -86,6 +91,10 @@ impl Body for UpstreamBody {
             UpstreamBody::Stream { incoming, progress } => (incoming, progress),
             UpstreamBody::Shared(reader) => return reader.poll_frame(cx),
             UpstreamBody::Copy(copy) => return copy.poll_frame(cx),
+            UpstreamBody::Whole(bytes) => {
+                let left = (!bytes.is_empty()).then(|| std::mem::take(&mut **bytes));
+                return Poll::Ready(left.map(|bytes| Ok(Frame::data(bytes))));
+            }
         };
         let polled = ready!(Pin::new(&mut *incoming).poll_frame(cx));
         match &polled {
@@ -109,6 +118,7 @@ impl Body for UpstreamBody {
             UpstreamBody::Stream { incoming, .. } => incoming.is_end_stream(),
             UpstreamBody::Shared(reader) => reader.is_end_stream(),
             UpstreamBody::Copy(copy) => copy.is_end_stream(),
+            UpstreamBody::Whole(bytes) => bytes.is_empty(),
         }
     }
 
@@ -118,6 +128,7 @@ impl Body for UpstreamBody {
             UpstreamBody::Stream { incoming, .. } => incoming.size_hint(),
             UpstreamBody::Shared(reader) => hint(reader.left()),
             UpstreamBody::Copy(_) => SizeHint::default(),
+            UpstreamBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! an HTTP/1 connection is handed over as a whole. A lane is bounded by the stream's window or by
 //! [`INBOUND_BYTES_MAX`], and by [`OUTBOUND_BYTES_MAX`].
 
+mod prefix;
 mod switched;
 
 use std::cell::{Cell, RefCell};
@@ -26,6 +27,7 @@ use traffic::error::BoxError;
 use traffic::filter::grpc_web::{BadBase64, Decoder};
 use wire::http2::Reason;
 
+pub use self::prefix::PrefixError;
 pub use self::switched::{Switched, Tunnel};
 
 /// Maximum number of bytes of a tunnel that wait to be sent to the peer.
@@ -192,6 +194,8 @@ pub struct Lane {
 struct State {
     /// Received bytes that were not taken yet.
     inbound: BytesMut,
+    /// Bytes that were taken and put back, before those.
+    put_back: Bytes,
     /// Number of bytes still to be taken, if the length is declared.
     left: Option<u64>,
     ended: bool,
@@ -388,9 +392,8 @@ impl Lane {
     fn poll_frame(&self, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let mut state = self.state.borrow_mut();
         state.unread = false;
-        if !state.inbound.is_empty() {
-            let data = std::mem::take(&mut state.inbound).freeze();
-            state.took(data.len());
+        if !state.put_back.is_empty() || !state.inbound.is_empty() {
+            let data = state.next();
             let data = match &mut state.base64 {
                 None => Ok(data),
                 Some(base64) => base64.decode(&data),
@@ -435,6 +438,7 @@ impl Lane {
         state.ended
             && !state.unread
             && state.inbound.is_empty()
+            && state.put_back.is_empty()
             && state.trailers.is_none()
             && state.incomplete().is_none()
     }
@@ -454,6 +458,18 @@ impl State {
             Some(waker) => waker.clone_from(cx.waker()),
             None => self.reader = Some(cx.waker().clone()),
         }
+    }
+
+    /// Takes the next bytes.
+    fn next(&mut self) -> Bytes {
+        if self.put_back.is_empty() {
+            let data = std::mem::take(&mut self.inbound).freeze();
+            self.took(data.len());
+            return data;
+        }
+        let data = std::mem::take(&mut self.put_back);
+        self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+        data
     }
 
     fn wake_reader(&mut self) {

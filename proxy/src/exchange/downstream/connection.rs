@@ -85,6 +85,13 @@ pub struct Handshake {
     pub peer_stats: PeerStats,
 }
 
+impl Handshake {
+    /// First URI of the proxy's own certificate.
+    pub fn own_principal(&self) -> Option<&str> {
+        self.own.as_ref()?.facts.uri()
+    }
+}
+
 /// Identity of a connection's client, as verified by the TLS handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerIdentity<'a>(Option<&'a Handshake>);

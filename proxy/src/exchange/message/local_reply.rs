@@ -30,12 +30,21 @@ pub struct LocalReply {
     pub body: Cow<'static, str>,
     /// Response code details in Envoy's words, for the log.
     pub details: Cow<'static, str>,
-    /// Additional headers.
-    pub headers: Option<Box<HeaderMap>>,
+    /// Headers and body of one reply.
+    pub own: Option<Box<OwnParts>>,
     /// Whether `x-envoy-overloaded: true` is sent.
     pub overloaded: bool,
     /// Whether the body says that this is the last of several attempts.
     pub retried: bool,
+}
+
+/// Parts of a reply that are no constants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnParts {
+    /// Additional headers.
+    pub headers: HeaderMap,
+    /// Body in place of the text.
+    pub body: Option<Bytes>,
 }
 
 /// Prefix of the body of a reply after an attempt without a response.
@@ -53,7 +62,7 @@ impl LocalReply {
             flags,
             body: Cow::Borrowed(body),
             details: Cow::Borrowed(details),
-            headers: None,
+            own: None,
             overloaded: false,
             retried: false,
         }
@@ -201,7 +210,7 @@ impl LocalReply {
             "upstream connect error or disconnect/reset before headers. reset reason: overflow",
         ),
         details: Cow::Borrowed("upstream_reset_before_response_started{overflow}"),
-        headers: None,
+        own: None,
         overloaded: true,
         retried: false,
     };
@@ -304,13 +313,11 @@ impl LocalReply {
         if grpc {
             return self.grpc_response();
         }
-        let body = match self.text() {
-            Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
-            Cow::Owned(text) => Bytes::from(text),
-        };
+        let body = self.body();
+        let has_body = !body.is_empty();
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
-        if !self.body.is_empty() {
+        if has_body {
             response.headers_mut().insert(CONTENT_TYPE, TEXT_PLAIN);
         }
         self.add_headers(response.headers_mut());
@@ -321,9 +328,17 @@ impl LocalReply {
         if self.overloaded {
             headers.insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
         }
-        if let Some(own) = &self.headers {
-            headers.extend(HeaderMap::clone(own));
+        if let Some(own) = &self.own {
+            headers.extend(HeaderMap::clone(&own.headers));
         }
+    }
+
+    fn body(&self) -> Bytes {
+        let own = self.own.as_ref().and_then(|own| own.body.clone());
+        own.unwrap_or_else(|| match self.text() {
+            Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
+            Cow::Owned(text) => Bytes::from(text),
+        })
     }
 
     /// The body; built only for a reply after retries, which is rare.
@@ -337,13 +352,10 @@ impl LocalReply {
     }
 
     fn grpc_response(&self) -> Response<Bytes> {
-        let message = match self.body.is_empty() {
-            true => Cow::Borrowed(""),
-            false => self.text(),
-        };
+        let message = self.body();
         let mut headers = HeaderMap::new();
         self.add_headers(&mut headers);
-        tell_grpc(&mut headers, self.status, message.as_bytes());
+        tell_grpc(&mut headers, self.status, &message);
         let mut response = Response::new(Bytes::new());
         *response.headers_mut() = headers;
         response
@@ -576,7 +588,10 @@ mod tests {
         let reply = LocalReply {
             body: format!("{} is missing", "a token").into(),
             details: format!("denied_by_{}", "a policy").into(),
-            headers: Some(Box::new(headers)),
+            own: Some(Box::new(OwnParts {
+                headers,
+                body: None,
+            })),
             ..LocalReply::NO_ROUTE
         };
         let response = reply.response(false);

@@ -12,6 +12,7 @@ use hyper::{Method, Request, Response, Uri};
 use crate::exchange::admit::admit_request;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::clean::Cleaned;
+use crate::exchange::message::header_changes::HeaderChanges;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
 use crate::exchange::worker::SnapshotRef;
@@ -30,6 +31,8 @@ pub struct Found {
     rule: RuleIdx,
     /// Host that a client of the HTTP proxy named; boxed, since hardly any request has it.
     named: Option<Box<Named>>,
+    /// Changes of the response that a provider of external authorization asks for.
+    pub(in crate::exchange) changes: Option<Box<HeaderChanges>>,
 }
 
 /// Host that a client of the HTTP proxy named.
@@ -40,6 +43,13 @@ struct Named {
 }
 
 impl Found {
+    /// Changes the response as a provider of external authorization asks for.
+    pub(in crate::exchange) fn change_response<B>(&self, response: &mut Response<B>) {
+        if let Some(changes) = &self.changes {
+            changes.apply(response.headers_mut());
+        }
+    }
+
     /// Whether the client uses the sidecar as its HTTP proxy.
     pub fn is_proxied(&self) -> bool {
         self.named.is_some()
@@ -144,6 +154,7 @@ pub fn find_route<B>(
     Ok(Found {
         virtual_host,
         rule,
+        changes: None,
         named: proxied.map(|host| {
             Box::new(Named {
                 host,

@@ -1,9 +1,9 @@
-//! Watches the remote clusters file (`--clusters`). If the file has an error, its last good version stays in effect.
+//! Watches a settings file. If the file has an error, its last good version stays in effect.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ClusterSettings, parse_bytes};
+use super::{Parsed, SettingsFile, parse_bytes};
 use crate::diagnostic::codes::common::SRC001;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::load::too_large;
@@ -11,33 +11,33 @@ use crate::loader::Watch;
 use crate::parse::FILE_BYTES_MAX;
 use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
 
-/// Report about the remote clusters file after a change.
+/// Report about a settings file after a change.
 #[derive(Clone, Debug)]
-pub struct ClustersUpdate {
-    /// Clusters in effect: the last version of the file without an error.
-    pub clusters: Vec<ClusterSettings>,
+pub struct SettingsUpdate<T> {
+    /// Settings in effect: the last version of the file without an error.
+    pub settings: T,
     /// Diagnostics of the current file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Watches the file at `path` and calls `on_update` from a thread of its own whenever the clusters in effect or the
-/// diagnostics change. `known` holds the clusters in effect at the start; the file is read again once at the start. A
+/// Watches the file at `path` and calls `on_update` from a thread of its own whenever the settings in effect or the
+/// diagnostics change. `known` holds the settings in effect at the start; the file is read again once at the start. A
 /// path that is no regular file, such as a pipe, is not watched.
 ///
 /// # Errors
 ///
 /// Returns the error of the operating system if no thread can be started.
-pub fn watch_clusters(
+pub fn watch_settings<T: SettingsFile>(
     path: &Path,
-    known: Vec<ClusterSettings>,
-    mut on_update: impl FnMut(ClustersUpdate) + Send + 'static,
+    known: T,
+    mut on_update: impl FnMut(SettingsUpdate<T>) + Send + 'static,
 ) -> std::io::Result<Watch> {
     if !path.is_file() {
         return Ok(Watch::of_nothing());
     }
     let mut followed = Followed {
         name: path.display().to_string().into(),
-        clusters: known,
+        settings: known,
         diagnostics: Vec::new(),
         of_file: Vec::new(),
     };
@@ -52,25 +52,25 @@ pub fn watch_clusters(
 
 /// State of the watched file.
 #[derive(Debug)]
-struct Followed {
+struct Followed<T> {
     /// Path as given on the command line.
     name: Arc<str>,
-    clusters: Vec<ClusterSettings>,
+    settings: T,
     /// Diagnostics of the last report.
     diagnostics: Vec<Diagnostic>,
     /// Part of `diagnostics` that is about the text of the file as last read.
     of_file: Vec<Diagnostic>,
 }
 
-impl Followed {
+impl<T: SettingsFile> Followed<T> {
     /// Applies a scan of the file. Returns a report if anything changed.
-    fn absorb(&mut self, look: Look) -> Option<ClustersUpdate> {
+    fn absorb(&mut self, look: Look) -> Option<SettingsUpdate<T>> {
         let mut changed = false;
         for (_, event) in look.events {
             self.of_file = match self.read(event) {
-                Ok((clusters, found)) => {
-                    changed |= clusters != self.clusters;
-                    self.clusters = clusters;
+                Ok((settings, found)) => {
+                    changed |= settings != self.settings;
+                    self.settings = settings;
                     found
                 }
                 Err(found) => found,
@@ -87,13 +87,13 @@ impl Followed {
             return None;
         }
         self.diagnostics.clone_from(&diagnostics);
-        Some(ClustersUpdate {
-            clusters: self.clusters.clone(),
+        Some(SettingsUpdate {
+            settings: self.settings.clone(),
             diagnostics,
         })
     }
 
-    fn read(&self, event: FileEvent) -> Result<super::ParsedFile, Vec<Diagnostic>> {
+    fn read(&self, event: FileEvent) -> Parsed<T> {
         match event {
             FileEvent::Bytes(bytes) => parse_bytes(&self.name, &bytes),
             FileEvent::Object(object) => parse_bytes(&self.name, object.text.as_bytes()),
@@ -101,10 +101,12 @@ impl Followed {
             FileEvent::Unreadable(failure) if failure.code != SRC001 => Err(vec![*failure]),
             FileEvent::Gone | FileEvent::Unreadable(_) => {
                 let file = Arc::clone(&self.name);
-                let message = "the file of --clusters is gone: what it said last stays in effect";
-                let mut found =
-                    Diagnostic::about_file(Severity::Error, SRC001, file, message.to_owned());
-                found.help("put it back; to know nothing of other clusters, write `clusters: []`");
+                let message = format!(
+                    "the file of {} is gone: what it said last stays in effect",
+                    T::FLAG
+                );
+                let mut found = Diagnostic::about_file(Severity::Error, SRC001, file, message);
+                found.help(format!("put it back; {}", T::EMPTY));
                 Err(vec![found])
             }
         }
@@ -114,6 +116,7 @@ impl Followed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clusters::ClusterSettings;
 
     fn look(event: Option<FileEvent>) -> Look {
         let events = event.map(|event| (Arc::from("/whole/path"), event));
@@ -127,12 +130,12 @@ mod tests {
         look(Some(FileEvent::Bytes(text.as_bytes().to_vec())))
     }
 
-    fn keys(update: &ClustersUpdate) -> Vec<&str> {
-        let clusters = update.clusters.iter();
+    fn keys(update: &SettingsUpdate<Vec<ClusterSettings>>) -> Vec<&str> {
+        let clusters = update.settings.iter();
         clusters.map(|cluster| cluster.key.as_str()).collect()
     }
 
-    fn codes(update: &ClustersUpdate) -> Vec<String> {
+    fn codes(update: &SettingsUpdate<Vec<ClusterSettings>>) -> Vec<String> {
         let found = update.diagnostics.iter();
         found
             .map(|one| format!("{} {}", one.location, one.code))
@@ -141,10 +144,10 @@ mod tests {
 
     #[test]
     fn invalid_file_keeps_its_last_good_version() {
-        let known = super::super::parse_clusters(&"told".into(), "clusters: [{key: a/b/c/d}]\n");
+        let known = Vec::parse(&"told".into(), "clusters: [{key: a/b/c/d}]\n");
         let mut followed = Followed {
             name: "told".into(),
-            clusters: known.unwrap().0,
+            settings: known.unwrap().0,
             diagnostics: Vec::new(),
             of_file: Vec::new(),
         };

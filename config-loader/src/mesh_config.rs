@@ -1,0 +1,60 @@
+//! Mesh configuration of Istio: `--mesh-config FILE`. The file has a MeshConfig, or the ConfigMap with one.
+
+use std::sync::Arc;
+
+use crate::diagnostic::Locator;
+use crate::parse::{self, Node};
+use crate::raw;
+use crate::resource::istio::MeshConfig;
+use crate::settings_file::{self, Parsed, SettingsFile};
+use crate::span::Lines;
+use crate::validate::istio::{NO_EFFECT, mesh_config};
+
+impl SettingsFile for MeshConfig {
+    const FLAG: &'static str = "--mesh-config";
+
+    const EMPTY: &'static str = "for the defaults of the mesh, write `{}`";
+
+    fn parse(file: &Arc<str>, text: &str) -> Parsed<Self> {
+        let lines = Lines::new(text);
+        let locator = settings_file::whole(file, text, &lines);
+        match in_config_map(locator) {
+            None => parse(locator),
+            Some((inner, first_line)) => {
+                let lines = Lines::new(&inner);
+                parse(Locator {
+                    text: &inner,
+                    lines: &lines,
+                    first_line,
+                    ..locator
+                })
+            }
+        }
+    }
+}
+
+fn parse(locator: Locator<'_>) -> Parsed<MeshConfig> {
+    let ignored: Vec<&str> = NO_EFFECT.iter().copied().chain(["defaultConfig"]).collect();
+    settings_file::parse_text(
+        locator,
+        &ignored,
+        |raw: &raw::istio::MeshConfig, root, check| mesh_config(raw, root, check),
+    )
+}
+
+/// Returns the text under `mesh` of a ConfigMap, and its first line; `None` for another document.
+fn in_config_map(locator: Locator<'_>) -> Option<(Arc<str>, u32)> {
+    let root = parse::tree(&locator, &mut Vec::new())?;
+    root.get("kind")
+        .and_then(Node::text)
+        .filter(|kind| *kind == "ConfigMap")?;
+    let data = root.get("data")?;
+    let line = locator.location(data.key_span("mesh")).line;
+    let text: Arc<str> = data.get("mesh")?.text()?.into();
+    // the text of a block begins on the line after its key
+    let is_block = text.contains('\n');
+    Some((text, line + u32::from(is_block)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use super::*;
+
+use std::time::Duration;
+
+use http::HeaderName;
+
+/// Provider of the shape that people copy from Istio's documentation.
+const TEXT: &str = "\
+trustDomain: td.example
+trustDomainAliases: [old.example]
+accessLogFile: /dev/stdout
+accessLogEncoding: JSON
+enableAutoMtls: true
+defaultConfig:
+  concurrency: 2
+  gatewayTopology: {numTrustedProxies: 1}
+extensionProviders:
+- name: opa
+  envoyExtAuthzGrpc:
+    service: foo/opa.foo.svc.cluster.local
+    port: 9191
+    timeout: 2s
+    failOpen: true
+    includeRequestBodyInCheck: {maxRequestBytes: 8, packAsBytes: true}
+- name: proxy
+  envoyExtAuthzHttp:
+    service: auth.example.com
+    port: 4180
+    pathPrefix: /verify
+    statusOnError: \"503\"
+    includeRequestHeadersInCheck: [Cookie, x-*]
+    includeAdditionalHeadersInCheck: {x-from: strait}
+    headersToUpstreamOnAllow: ['*-user']
+";
+
+fn parse(text: &str) -> Result<MeshConfig, Vec<String>> {
+    let parsed = MeshConfig::parse(&"mesh.yaml".into(), text);
+    parsed
+        .map(|(config, _)| config)
+        .map_err(|found| lines(&found))
+}
+
+fn lines(found: &[crate::Diagnostic]) -> Vec<String> {
+    let line = |one: &crate::Diagnostic| format!("{} {} {}", one.location, one.code, one.field);
+    found.iter().map(line).collect()
+}
+
+#[test]
+fn providers_and_flags_are_read() {
+    let config = parse(TEXT).unwrap();
+    let [opa, proxy] = &*config.authorizers else {
+        panic!("{config:?}")
+    };
+    assert_eq!((&*opa.host, opa.port), ("opa.foo.svc.cluster.local", 9191));
+    assert_eq!(opa.timeout, Duration::from_secs(2));
+    assert!(opa.fail_open && opa.http.is_none());
+    let body = opa.body.unwrap();
+    assert!(body.as_bytes && !body.allows_part && body.bytes_max == 8);
+    let http = proxy.http.as_ref().unwrap();
+    assert_eq!(proxy.status_on_error, 503);
+    assert_eq!(proxy.timeout, Duration::from_secs(600));
+    let is_sent = |name| http.request_headers.include(&HeaderName::from_static(name));
+    assert!(is_sent("cookie") && is_sent("x-a") && !is_sent("accept"));
+    let is_set = |name| http.to_upstream.include(&HeaderName::from_static(name));
+    assert!(is_set("x-auth-user") && !is_set("x-user-id"));
+    let flags: Vec<String> = config
+        .flags
+        .iter()
+        .map(|(flag, value)| format!("{flag}={value}"))
+        .collect();
+    assert_eq!(
+        flags,
+        [
+            "trust-domain=td.example",
+            "trust-domain-aliases=old.example",
+            "access-log=json",
+            "concurrency=2",
+            "trusted-hops=1"
+        ]
+    );
+}
+
+#[test]
+fn config_map_is_read_with_its_own_lines() {
+    let indented: String = TEXT.lines().map(|line| format!("    {line}\n")).collect();
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio}\ndata:\n  mesh: |\n";
+    assert_eq!(parse(&format!("{head}{indented}")), parse(TEXT));
+    let wrong = parse(&format!("{head}    trustDomian: x\n")).unwrap_err();
+    assert_eq!(wrong, ["mesh.yaml:6:1 CM021 trustDomian"]);
+}
+
+#[test]
+fn empty_file_is_an_error() {
+    assert_eq!(parse("# soon\n").unwrap_err(), ["mesh.yaml:1:1 CM022 "]);
+    assert_eq!(parse("{}\n"), Ok(MeshConfig::default()));
+}
+
+#[test]
+fn every_mistake_is_reported_with_its_location() {
+    for (provider, expected) in [
+        (
+            "name: A, envoyExtAuthzGrpc: {service: a.b, port: 1}",
+            "MC001 extensionProviders[0].name",
+        ),
+        ("name: a", "MC002 extensionProviders[0]"),
+        (
+            "name: a, envoyExtAuthzGrpc: {service: '', port: 1}",
+            "MC002 extensionProviders[0].envoyExtAuthzGrpc.service",
+        ),
+        (
+            "name: a, envoyExtAuthzGrpc: {service: a.b, port: 0}",
+            "CM016 extensionProviders[0].envoyExtAuthzGrpc.port",
+        ),
+        (
+            "name: a, envoyExtAuthzGrpc: {service: a.b, port: 1, pathPrefix: /x}",
+            "MC002 extensionProviders[0].envoyExtAuthzGrpc.pathPrefix",
+        ),
+        (
+            "name: a, envoyExtAuthzHttp: {service: a.b, port: 1, pathPrefix: x}",
+            "MC002 extensionProviders[0].envoyExtAuthzHttp.pathPrefix",
+        ),
+        (
+            "name: a, envoyExtAuthzHttp: {service: a.b, port: 1, headersToUpstreamOnAllow: ['*']}",
+            "MC003 extensionProviders[0].envoyExtAuthzHttp.headersToUpstreamOnAllow[0]",
+        ),
+        (
+            "name: a, envoyExtAuthzHttp: {service: a.b, port: 1, statusOnError: '42'}",
+            "MC005 extensionProviders[0].envoyExtAuthzHttp.statusOnError",
+        ),
+        (
+            "name: a, envoyExtAuthzHttp: {service: a.b, port: 1, includeRequestBodyInCheck: {maxRequestBytes: 0}}",
+            "MC004 extensionProviders[0].envoyExtAuthzHttp.includeRequestBodyInCheck.maxRequestBytes",
+        ),
+        (
+            "name: a, envoyExtAuthzHttp: {service: a.b, port: 1}, envoyExtAuthzGrpc: {service: a.b, port: 1}",
+            "MC002 extensionProviders[0].envoyExtAuthzGrpc",
+        ),
+    ] {
+        let found = parse(&format!("extensionProviders: [{{{provider}}}]\n")).unwrap_err();
+        assert!(
+            found.iter().any(|one| one.ends_with(expected)),
+            "{provider}: {found:?}"
+        );
+        assert_eq!(found.len(), 1, "{provider}: {found:?}");
+    }
+    let twice = "extensionProviders:\n- {name: a, zipkin: {}}\n- {name: a, zipkin: {}}\n";
+    let found = parse(twice).unwrap_err();
+    let expected = "mesh.yaml:3:10 MC001 extensionProviders[1].name";
+    assert!(found.iter().any(|one| one == expected), "{found:?}");
+}
+
+#[test]
+fn fields_without_effect_are_findings() {
+    let text = "connectTimeout: 1s\nenableAutoMtls: true\npathNormalization: {normalization: NONE}\n\
+        defaultConfig: {proxyStatsMatcher: {}, concurrency: 1}\noutboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n";
+    let (_, found) = MeshConfig::parse(&"mesh.yaml".into(), text).unwrap();
+    let mut found = lines(&found);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "mesh.yaml:1:1 MC101 connectTimeout",
+            "mesh.yaml:3:1 MC101 pathNormalization",
+            "mesh.yaml:4:17 MC101 defaultConfig.proxyStatsMatcher",
+            "mesh.yaml:5:31 MC101 outboundTrafficPolicy.mode",
+        ]
+    );
+}

@@ -1,0 +1,78 @@
+//! Providers that policies of action CUSTOM name, with the clusters of their services.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::catalog::policies_of;
+use config_loader::resource::istio::AuthorizationPolicy;
+use config_loader::resource::istio::authorization_policy::Action;
+use config_loader::{ObjectRef, ResourceSet};
+use http::HeaderValue;
+
+use crate::compile::applies::workload;
+use crate::compile::clusters::{Clusters, name};
+use crate::identity::Identity;
+use crate::snapshot::{Provider, ServiceCluster};
+use traffic::authz::Authorization;
+
+/// Returns the providers of the mesh configuration that policies name. A name without a provider is missing: what its
+/// policies select is denied.
+pub(in crate::compile) fn providers(
+    authorization: Option<&Authorization>,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+) -> BTreeMap<Arc<str>, Provider> {
+    let policies = authorization.map(|authorization| [&authorization.http, &authorization.tcp]);
+    let custom = policies.into_iter().flatten().flat_map(|one| &*one.custom);
+    let mut providers = BTreeMap::new();
+    for (wanted, _) in custom {
+        let known = identity
+            .authorizers
+            .iter()
+            .find(|known| known.name == *wanted);
+        if let Some(settings) = known
+            && !providers.contains_key(wanted)
+            && let Some(service) =
+                service_cluster(&settings.host, settings.port, identity, clusters)
+        {
+            let settings = Arc::clone(settings);
+            providers.insert(Arc::clone(wanted), Provider { settings, service });
+        }
+    }
+    providers
+}
+
+/// Returns the provider of a policy that the mesh configuration does not have, if there is one.
+pub fn unknown_provider<'a>(
+    policy: &'a AuthorizationPolicy,
+    identity: &Identity,
+) -> Option<&'a str> {
+    let Action::Custom(name) = &policy.action else {
+        return None;
+    };
+    let mut known = identity.authorizers.iter();
+    let is_known = known.any(|known| known.name == *name);
+    (!is_known).then_some(name)
+}
+
+/// Iterates over the policies of a proxy whose provider the mesh configuration does not have, each with that provider.
+pub fn unknown_providers<'a>(
+    resources: &'a ResourceSet,
+    identity: &'a Identity,
+) -> impl Iterator<Item = (&'a ObjectRef, &'a str)> {
+    let policies = policies_of::<AuthorizationPolicy>(resources, workload(identity));
+    policies.filter_map(|policy| Some((&policy.id, unknown_provider(&policy.spec, identity)?)))
+}
+
+/// Returns the cluster of a service that the proxy calls; `None` if the host cannot be an authority.
+pub(in crate::compile) fn service_cluster(
+    host: &str,
+    port: u16,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+) -> Option<ServiceCluster> {
+    let authority = HeaderValue::from_str(host).ok()?;
+    let host = clusters.destination(host, &identity.namespace);
+    let (_, cluster) = clusters.need(&name(port, "", &host));
+    Some(ServiceCluster { cluster, authority })
+}

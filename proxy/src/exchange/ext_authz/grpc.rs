@@ -1,0 +1,207 @@
+//! External authorization over gRPC: `envoy.service.auth.v3.Authorization/Check`.
+//!
+//! Source: envoy/service/auth/v3/external_auth.proto and attribute_context.proto; MeshConfig `envoyExtAuthzGrpc`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, StatusCode, Version};
+
+use super::answer::{Answer, Changes, HEADERS_MAX, is_copied};
+use super::check::{Asking, PARTIAL_BODY, Sent};
+use super::messages::{
+    Address, AttributeContext, CheckRequest, CheckResponse, DeniedResponse, HeaderOption,
+    HttpRequest, OkResponse, Peer, Request as RequestAttributes, SocketAddress, Timestamp,
+    TlsSession,
+};
+use crate::exchange::message::header_changes::{HeaderChanges, SetHeader};
+use crate::exchange::select::find_route::authority;
+use crate::exchange::service_call::{CallError, ServiceCall};
+use traffic::filter::Scheme;
+
+const METHOD: &str = "/envoy.service.auth.v3.Authorization/Check";
+
+/// Asks a provider about a request.
+pub(super) async fn ask<B>(
+    call: &ServiceCall<'_>,
+    asking: &Asking<'_>,
+    scheme: Scheme,
+    request: &Request<B>,
+    sent: &Sent,
+) -> Result<Answer, CallError> {
+    let http = http_request(scheme, request, sent);
+    let response = check(call, asking, Some(http)).await?;
+    let code = response.status.map_or(0, |status| status.code);
+    if code == 0 {
+        let changes = response.ok_response.map(changes);
+        return Ok(Answer::Allowed(Box::new(changes.unwrap_or_default())));
+    }
+    if response.error_response.is_some() {
+        return Err(CallError::Malformed);
+    }
+    Ok(denial(response.denied_response.unwrap_or_default()))
+}
+
+/// Asks a provider about a connection of another protocol than HTTP. Returns whether it may go on.
+pub(super) async fn ask_about_connection(
+    call: &ServiceCall<'_>,
+    asking: &Asking<'_>,
+) -> Result<bool, CallError> {
+    let response = check(call, asking, None).await?;
+    Ok(response.status.is_none_or(|status| status.code == 0))
+}
+
+async fn check(
+    call: &ServiceCall<'_>,
+    asking: &Asking<'_>,
+    http: Option<HttpRequest>,
+) -> Result<CheckResponse, CallError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    let time = Timestamp {
+        seconds: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(now.subsec_nanos()).unwrap_or(0),
+    };
+    let request = http.map(|http| RequestAttributes {
+        time: Some(time),
+        http: Some(http),
+    });
+    let client = asking.client;
+    let tls_session = asking.server_name.map(|name| TlsSession {
+        sni: name.to_owned(),
+    });
+    let attributes = AttributeContext {
+        source: Some(peer(asking.remote, asking.principal)),
+        destination: Some(peer(client.destination, asking.own_principal)),
+        request,
+        tls_session,
+    };
+    let request = CheckRequest {
+        attributes: Some(attributes),
+    };
+    call.grpc(METHOD, &request).await
+}
+
+fn peer(address: SocketAddr, principal: Option<&str>) -> Peer {
+    Peer {
+        address: Some(Address {
+            socket_address: Some(SocketAddress {
+                address: address.ip().to_canonical().to_string(),
+                port_value: address.port().into(),
+            }),
+        }),
+        principal: principal.unwrap_or_default().to_owned(),
+    }
+}
+
+fn http_request<B>(scheme: Scheme, request: &Request<B>, sent: &Sent) -> HttpRequest {
+    let uri = request.uri();
+    let path = uri.path_and_query().map_or("/", |target| target.as_str());
+    let host = authority(request).unwrap_or_default();
+    let mut headers = texts(request.headers());
+    let pseudo = [
+        (":authority", host),
+        (":method", request.method().as_str()),
+        (":path", path),
+        (":scheme", scheme.as_str()),
+    ];
+    headers.extend(pseudo.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    headers.remove("host");
+    if let Some(is_partial) = sent.is_partial {
+        headers.insert(PARTIAL_BODY.as_str().to_owned(), is_partial.to_string());
+    }
+    let (body, raw_body) = match sent.as_bytes {
+        true => (String::new(), sent.body.clone()),
+        false => (
+            String::from_utf8_lossy(&sent.body).into_owned(),
+            bytes::Bytes::new(),
+        ),
+    };
+    let length = headers.get("content-length");
+    HttpRequest {
+        id: headers.get("x-request-id").cloned().unwrap_or_default(),
+        method: request.method().as_str().to_owned(),
+        size: length.and_then(|text| text.parse().ok()).unwrap_or(-1),
+        headers,
+        path: path.to_owned(),
+        host: host.to_owned(),
+        scheme: scheme.as_str().to_owned(),
+        protocol: match request.version() {
+            Version::HTTP_2 => "HTTP/2",
+            Version::HTTP_10 => "HTTP/1.0",
+            _ => "HTTP/1.1",
+        }
+        .to_owned(),
+        body,
+        raw_body,
+    }
+}
+
+/// Returns headers by name; lines of one name are joined by `,`.
+fn texts(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let text = texts.entry(name.as_str().to_owned());
+        text.and_modify(|text| {
+            text.push(',');
+            text.push_str(&value);
+        })
+        .or_insert_with(|| value.into_owned());
+    }
+    texts
+}
+
+fn changes(ok: OkResponse) -> Changes {
+    let removed = ok.headers_to_remove.into_iter();
+    let removed = removed.filter_map(|name| HeaderName::try_from(name).ok());
+    Changes {
+        set: headers(ok.headers),
+        removed: removed
+            .filter(|name| *name != HOST)
+            .take(HEADERS_MAX)
+            .collect(),
+        query: ok
+            .query_parameters_to_set
+            .into_iter()
+            .map(|pair| (pair.key, pair.value))
+            .collect(),
+        query_removed: ok.query_parameters_to_remove,
+        response: headers(ok.response_headers_to_add),
+    }
+}
+
+/// Returns the headers that are valid and may be copied.
+fn headers(options: Vec<HeaderOption>) -> HeaderChanges {
+    let valid = options.into_iter().filter_map(|option| {
+        let how = match (option.append, option.append_action) {
+            (Some(append), _) if append.value => SetHeader::Append,
+            (Some(_), _) | (None, 0 | 2) => SetHeader::Overwrite,
+            (None, 1) => SetHeader::IfAbsent,
+            (None, 3) => SetHeader::IfPresent,
+            (None, _) => return None,
+        };
+        let pair = option.header?;
+        let name = HeaderName::try_from(pair.key).ok()?;
+        let value = HeaderValue::try_from(pair.value).ok()?;
+        is_copied(&name).then_some((name, value, how))
+    });
+    HeaderChanges(valid.take(HEADERS_MAX).collect())
+}
+
+fn denial(denied: DeniedResponse) -> Answer {
+    let status = denied.status.map_or(0, |status| status.code);
+    let status = u16::try_from(status)
+        .ok()
+        .filter(|status| (200..=599).contains(status));
+    let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+    let mut kept = HeaderMap::new();
+    headers(denied.headers).apply(&mut kept);
+    Answer::Denied {
+        status: status.unwrap_or(StatusCode::FORBIDDEN),
+        headers: kept,
+        body: denied.body,
+    }
+}

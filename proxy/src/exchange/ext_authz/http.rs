@@ -1,0 +1,118 @@
+//! External authorization over HTTP: the head of the request is sent to the provider, and a status of 200 allows it.
+//!
+//! Source: Envoy's filter ext_authz, `http_service`; MeshConfig `envoyExtAuthzHttp`.
+
+use bytes::Bytes;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, StatusCode, Uri};
+
+use super::answer::{Answer, Changes, HEADERS_MAX, is_copied};
+use super::check::{PARTIAL_BODY, Sent};
+use crate::exchange::message::header_changes::{HeaderChanges, SetHeader};
+use crate::exchange::select::find_route::authority;
+use crate::exchange::service_call::{CallError, ServiceCall, head};
+use traffic::authz::{ExtAuthz, HttpCheck};
+
+const TIMEOUT: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
+
+/// Header of an answer with the names of request headers to remove, separated by commas.
+const TO_REMOVE: &str = "x-envoy-auth-headers-to-remove";
+
+/// Asks a provider about a request.
+pub(super) async fn ask<B>(
+    call: &ServiceCall<'_>,
+    settings: &ExtAuthz,
+    check: &HttpCheck,
+    request: &Request<B>,
+    sent: &Sent,
+) -> Result<Answer, CallError> {
+    let target = request.uri().path_and_query();
+    let target = target.map_or("/", |target| target.as_str());
+    let uri: Uri = match check.path_prefix.is_empty() {
+        true => target.parse(),
+        false => format!("{}{target}", check.path_prefix).parse(),
+    }
+    .map_err(|_| CallError::Malformed)?;
+    let mut parts = head(request.method().clone(), uri);
+    for (name, value) in request.headers() {
+        let is_included = *name == AUTHORIZATION || check.request_headers.include(name);
+        if is_included && is_copied(name) {
+            parts.headers.append(name, value.clone());
+        }
+    }
+    for (name, value) in &check.added {
+        parts.headers.insert(name, value.clone());
+    }
+    let milliseconds = u64::try_from(settings.timeout.as_millis()).unwrap_or(u64::MAX);
+    parts.headers.insert(TIMEOUT, milliseconds.into());
+    if let Some(is_partial) = sent.is_partial {
+        parts.headers.insert(PARTIAL_BODY, flag(is_partial));
+    }
+    let host = authority(request).map(HeaderValue::from_str);
+    let host = host.and_then(Result::ok);
+    let host = host.unwrap_or_else(|| call.service.authority.clone());
+    let (head, body) = call.http(parts, host, sent.body.clone()).await?;
+    match head.status {
+        StatusCode::OK => Ok(Answer::Allowed(Box::new(changes(check, &head.headers)))),
+        status if status.is_server_error() => Err(CallError::Status(status)),
+        status => Ok(denial(check, status, &head.headers, body)),
+    }
+}
+
+pub(super) fn flag(value: bool) -> HeaderValue {
+    HeaderValue::from_static(if value { "true" } else { "false" })
+}
+
+/// Iterates over the headers of an answer that may be copied.
+fn copied(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+    let copied = headers.iter().filter(|(name, _)| is_copied(name));
+    copied.take(HEADERS_MAX)
+}
+
+fn changes(check: &HttpCheck, headers: &HeaderMap) -> Changes {
+    let mut changes = Changes::default();
+    for (name, value) in copied(headers) {
+        if check.to_upstream.include(name) {
+            add(&mut changes.set, name, value);
+        }
+        if check.to_client.include(name) {
+            add(&mut changes.response, name, value);
+        }
+    }
+    let removed = headers.get_all(TO_REMOVE).iter();
+    let removed = removed.filter_map(|names| names.to_str().ok());
+    let removed = removed.flat_map(|names| names.split(','));
+    let removed = removed.filter_map(|name| HeaderName::try_from(name.trim()).ok());
+    changes.removed = removed
+        .filter(|name| *name != HOST)
+        .take(HEADERS_MAX)
+        .collect();
+    changes
+}
+
+/// Adds a header in place of others of its name, but beside further lines of the same answer.
+fn add(changes: &mut HeaderChanges, name: &HeaderName, value: &HeaderValue) {
+    let how = match changes.0.iter().any(|(known, ..)| known == name) {
+        true => SetHeader::Append,
+        false => SetHeader::Overwrite,
+    };
+    changes.0.push((name.clone(), value.clone(), how));
+}
+
+fn denial(check: &HttpCheck, status: StatusCode, headers: &HeaderMap, body: Bytes) -> Answer {
+    const ALWAYS: [&str; 2] = ["location", "www-authenticate"];
+    let is_sent = |name: &HeaderName| {
+        check.to_denied.is_empty()
+            || check.to_denied.include(name)
+            || ALWAYS.contains(&name.as_str())
+    };
+    let mut kept = HeaderMap::new();
+    for (name, value) in copied(headers).filter(|(name, _)| is_sent(name)) {
+        kept.append(name, value.clone());
+    }
+    Answer::Denied {
+        status,
+        headers: kept,
+        body,
+    }
+}

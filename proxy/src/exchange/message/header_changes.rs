@@ -1,0 +1,33 @@
+//! Changes of headers that another service asks for.
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// Way in which a header is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetHeader {
+    /// Beside values that it has.
+    Append,
+    /// Unless it has a value.
+    IfAbsent,
+    /// In place of its values.
+    Overwrite,
+    /// In place of its values, if it has any.
+    IfPresent,
+}
+
+/// Headers to set, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct HeaderChanges(pub Vec<(HeaderName, HeaderValue, SetHeader)>);
+
+impl HeaderChanges {
+    /// Sets the headers.
+    pub fn apply(&self, headers: &mut HeaderMap) {
+        for (name, value, how) in &self.0 {
+            match (how, headers.contains_key(name)) {
+                (SetHeader::Append, _) => drop(headers.append(name, value.clone())),
+                (SetHeader::IfAbsent, true) | (SetHeader::IfPresent, false) => {}
+                _ => drop(headers.insert(name, value.clone())),
+            }
+        }
+    }
+}

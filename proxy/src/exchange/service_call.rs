@@ -1,0 +1,207 @@
+//! Calls of services that help to decide about a request: a whole request, a whole response.
+//!
+//! Sent over the worker's pools to an endpoint of the service's cluster, so that the DestinationRule of the service
+//! applies: TLS, limits, balancing, outlier detection. Never retried. A caller sets the time limit; a call that is
+//! dropped is canceled.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::request::{self, Parts};
+use http::response;
+use hyper::body::Body;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
+use hyper::{Method, Request, StatusCode, Uri, Version};
+use prost::Message;
+
+use super::body::upstream::UpstreamBody;
+use super::message::readdress::{by_gateway, readdress};
+use super::own_request::OwnRequest;
+use super::record::health;
+use super::select::target::Target;
+use super::worker::{SnapshotRef, Worker};
+use crate::snapshot::ServiceCluster;
+use crate::upstream::{Client, Protocol};
+use traffic::error::Error;
+use traffic::filter::Scheme;
+
+/// Largest number of bytes of a response.
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes before a gRPC message: whether it is compressed, and its length (gRPC over HTTP/2, Length-Prefixed-Message).
+const GRPC_PREFIX: usize = 5;
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// A service to call for a client.
+pub(crate) struct ServiceCall<'a> {
+    /// The worker.
+    pub worker: &'a Rc<Worker>,
+    /// Snapshot of the request that is decided about.
+    pub snapshot: &'a SnapshotRef,
+    /// The service.
+    pub service: &'a ServiceCluster,
+    /// The client, for the PROXY protocol.
+    pub client: Client,
+}
+
+/// Reason why a call has no result.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The service is unknown, or has no usable endpoint.
+    NoEndpoint,
+    /// The exchange with the endpoint failed.
+    Failed(Error),
+    /// The response is longer than a bound.
+    TooLong,
+    /// The call ended with this gRPC status.
+    Grpc(u16),
+    /// The response has this status.
+    Status(StatusCode),
+    /// The response is not what the protocol says.
+    Malformed,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEndpoint => f.write_str("no endpoint of the service is usable"),
+            Self::Failed(error) => write!(f, "{error}"),
+            Self::TooLong => write!(f, "the response is longer than {RESPONSE_BYTES_MAX} bytes"),
+            Self::Grpc(status) => write!(f, "the call ended with gRPC status {status}"),
+            Self::Status(status) => write!(f, "the response has status {status}"),
+            Self::Malformed => f.write_str("the response is malformed"),
+        }
+    }
+}
+
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A whole response.
+struct WholeResponse {
+    head: response::Parts,
+    body: Bytes,
+    trailers: Option<HeaderMap>,
+}
+
+impl ServiceCall<'_> {
+    /// Sends a request with this authority, and returns the head and body of its response.
+    pub(super) async fn http(
+        &self,
+        parts: Parts,
+        authority: HeaderValue,
+        body: Bytes,
+    ) -> Result<(response::Parts, Bytes), CallError> {
+        let response = self.send(parts, authority, body, None).await?;
+        Ok((response.head, response.body))
+    }
+
+    /// Calls a method of a gRPC service that takes one message and returns one.
+    pub(super) async fn grpc<R: Message + Default>(
+        &self,
+        method: &'static str,
+        message: &impl Message,
+    ) -> Result<R, CallError> {
+        let length = message.encoded_len();
+        let mut body = BytesMut::with_capacity(GRPC_PREFIX + length);
+        body.put_u8(0);
+        body.put_u32(u32::try_from(length).map_err(|_| CallError::TooLong)?);
+        message.encode(&mut body).map_err(|_| CallError::TooLong)?;
+        let mut parts = head(Method::POST, Uri::from_static(method));
+        let headers = &mut parts.headers;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        let (authority, body) = (self.service.authority.clone(), body.freeze());
+        let protocol = Some(Protocol::Http2);
+        let response = self.send(parts, authority, body, protocol).await?;
+        if response.head.status != StatusCode::OK {
+            return Err(CallError::Malformed);
+        }
+        let trailers = response.trailers.as_ref();
+        let status = trailers.and_then(|trailers| trailers.get(GRPC_STATUS));
+        let status = status.or_else(|| response.head.headers.get(GRPC_STATUS));
+        let status = status.and_then(|status| status.to_str().ok()?.parse().ok());
+        match status {
+            Some(0) => decode(response.body),
+            Some(status) => Err(CallError::Grpc(status)),
+            None => Err(CallError::Malformed),
+        }
+    }
+
+    async fn send(
+        &self,
+        mut parts: Parts,
+        authority: HeaderValue,
+        body: Bytes,
+        protocol: Option<Protocol>,
+    ) -> Result<WholeResponse, CallError> {
+        let target = Target::find(self.snapshot, self.service.cluster);
+        let picked = target.and_then(|target| target.pick(self.worker));
+        let picked = picked.ok_or(CallError::NoEndpoint)?;
+        let chosen = || picked.protocol(Version::HTTP_11, false);
+        let protocol = protocol.unwrap_or_else(chosen);
+        parts.headers.insert(CONTENT_LENGTH, body.len().into());
+        readdress(&mut parts, protocol, Scheme::Http, Some(authority));
+        if let Some(hop) = &picked.endpoint().hop {
+            by_gateway(&mut parts, hop);
+        }
+        let body = match body.is_empty() {
+            true => UpstreamBody::Empty,
+            false => UpstreamBody::Whole(Box::new(body)),
+        };
+        let is_grpc = parts.headers.contains_key(TE);
+        let mut own = OwnRequest::new(self.worker, self.client, picked, protocol);
+        let sent = own.send(parts, body).await;
+        if let Some(outcome) = health::outcome(&sent, is_grpc) {
+            own.report(outcome);
+        }
+        whole(sent?).await
+    }
+}
+
+/// Returns the head of a request to a service.
+pub(crate) fn head(method: Method, uri: Uri) -> Parts {
+    let (mut parts, ()): (request::Parts, ()) = Request::new(()).into_parts();
+    (parts.method, parts.uri) = (method, uri);
+    parts
+}
+
+async fn whole<B>(response: hyper::Response<B>) -> Result<WholeResponse, CallError>
+where
+    B: Body<Data = Bytes, Error = Error> + Unpin,
+{
+    let (head, mut rest) = response.into_parts();
+    let (mut body, mut trailers) = (BytesMut::new(), None);
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut rest).poll_frame(cx)).await {
+        match frame?.into_data() {
+            Ok(data) if body.len() + data.len() > RESPONSE_BYTES_MAX => {
+                return Err(CallError::TooLong);
+            }
+            Ok(data) => body.extend_from_slice(&data),
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    Ok(WholeResponse {
+        head,
+        body: body.freeze(),
+        trailers,
+    })
+}
+
+/// Decodes the only message of a gRPC response.
+fn decode<R: Message + Default>(mut body: Bytes) -> Result<R, CallError> {
+    if body.len() < GRPC_PREFIX || body.get_u8() != 0 {
+        return Err(CallError::Malformed);
+    }
+    if body.get_u32() as usize != body.len() {
+        return Err(CallError::Malformed);
+    }
+    R::decode(body).map_err(|_| CallError::Malformed)
+}

@@ -1,4 +1,7 @@
-//! Mesh configuration of Istio: `--mesh-config FILE`. The file has a MeshConfig, or the ConfigMap with one.
+//! Mesh configuration of Istio: `--mesh-config FILE`, which has a MeshConfig or the ConfigMap with one, or the ConfigMap of
+//! an API server.
+
+mod config_map;
 
 use std::sync::Arc;
 
@@ -9,6 +12,8 @@ use crate::resource::istio::MeshConfig;
 use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::Lines;
 use crate::validate::istio::{NO_EFFECT, mesh_config};
+
+pub use config_map::follow_config_map;
 
 impl SettingsFile for MeshConfig {
     const FLAG: &'static str = "--mesh-config";

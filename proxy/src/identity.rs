@@ -320,6 +320,22 @@ pub enum UnknownDestinations {
 }
 
 impl Identity {
+    /// Whether a setting of the mesh configuration, by the name of its flag, has this value. Settings that do not decide
+    /// about traffic, such as those of the log, are not compared.
+    pub fn has_setting(&self, flag: &str, value: &str) -> bool {
+        let workload = &self.workload;
+        match flag {
+            "trust-domain" => workload.trust_domain == value,
+            "trust-domain-aliases" => workload.trust_domain_aliases.join(",") == value,
+            "root-namespace" => self.root_namespace == value,
+            "outbound-traffic-policy" => {
+                (value == "ALLOW_ANY")
+                    == (self.mesh.unknown_destinations == UnknownDestinations::AllowAny)
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the rules by which short service names are resolved.
     pub fn naming(&self) -> Naming {
         Naming {

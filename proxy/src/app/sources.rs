@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::settings::Settings;
 use super::start_error::{StartError, failed};
 use crate::control::SourcesState;
+use crate::control::mesh_config::MeshConfigState;
 use crate::control::reported_state::ReportedState;
 use crate::telemetry::{ErrorCount, PropagationStats};
 
@@ -113,12 +114,24 @@ fn follow_members(
     Ok(Some(watch))
 }
 
-/// Follows the mesh configuration (`--mesh-config`), if there is one.
+/// Follows the mesh configuration: the file of `--mesh-config`, else the ConfigMap `istio` of the API server, if there is
+/// one.
 fn follow_mesh_config(
     settings: &Settings,
     sender: watch::Sender<SourcesState>,
 ) -> Result<Option<Watch>, StartError> {
     let Some(file) = settings.mesh_config.clone() else {
+        if let Some(control) = &settings.control {
+            let (servers, identity) = (control.kubernetes.clone(), settings.identity.clone());
+            let namespace = identity.root_namespace.clone();
+            let update = move |update| {
+                let state = MeshConfigState::of_config_map(update, |flag, value| {
+                    identity.has_setting(flag, value)
+                });
+                sender.send_modify(|found| found.mesh = state);
+            };
+            tokio::spawn(config_loader::follow_config_map(servers, namespace, update));
+        }
         return Ok(None);
     };
     let path = file.path.clone();

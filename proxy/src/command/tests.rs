@@ -122,6 +122,39 @@ fn each_flag_has_an_environment_variable() {
     assert!(without.is_empty(), "{without:?}");
 }
 
+#[test]
+fn mesh_config_sets_flags_that_are_not_given() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "trustDomain: td.test\ntrustDomainAliases: [old.test, older.test]\naccessLogFile: ''\n\
+        defaultConfig: {concurrency: 3, gatewayTopology: {numTrustedProxies: 2}}\n\
+        extensionProviders: [{name: p, envoyExtAuthzGrpc: {service: a.test, port: 1}}]\n";
+    std::fs::write(file.path(), text).unwrap();
+    let path = file.path().to_str().unwrap();
+    let run = |more: &[&str]| {
+        let args = ["strait", "run", "--config", "mesh", "--mesh-config", path];
+        let args = args.iter().chain(more).map(OsString::from);
+        let Command::Run(args) = parse(args).unwrap().command else {
+            panic!("not `run`");
+        };
+        args
+    };
+    let args = run(&["--trusted-hops", "1"]);
+    let identity = args.identity.identity();
+    let domains: Vec<&str> = identity.workload.trust_domains().collect();
+    assert_eq!(domains, ["td.test", "old.test", "older.test"]);
+    assert_eq!(identity.authorizers.len(), 1);
+    assert_eq!(args.serve.trusted_hops, 1);
+    assert_eq!(args.serve.access_log, run::AccessLogArg::Off);
+    assert_eq!(args.serve.concurrency.map(|count| count.get()), Some(3));
+
+    std::fs::write(file.path(), "trustDomian: td.test\n").unwrap();
+    let args = ["strait", "run", "--config", "mesh", "--mesh-config", path];
+    let error = parse(args.iter().map(OsString::from))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("trustDomian"), "{error}");
+}
+
 /// Flags whose field has another name: the same paths are positional arguments elsewhere, `for` is a keyword, and
 /// `from` is meaningless without its value.
 const OTHER_FIELDS: [(&str, &str); 4] = [

@@ -37,21 +37,11 @@ impl MeshConfigFile {
 
     /// Returns the state of the file after an update. Flags are set only at the start.
     pub fn updated(&self, update: SettingsUpdate<MeshConfig>) -> MeshConfigState {
-        let SettingsUpdate {
-            settings,
-            mut diagnostics,
-        } = update;
-        if settings.flags != self.config.flags {
-            let file = Arc::from(self.path.display().to_string());
-            let message = "other settings than providers have changed since the start".to_owned();
-            let mut found = Diagnostic::about_file(Severity::Warning, MC102, file, message);
-            found.help("restart the proxy to apply them");
-            diagnostics.push(found);
-        }
-        MeshConfigState {
-            authorizers: Some(settings.authorizers),
-            diagnostics,
-        }
+        let differs = update.settings.flags != self.config.flags;
+        let file = self.path.display().to_string();
+        let message = "other settings than providers have changed since the start".to_owned();
+        let advice = (message, "restart the proxy to apply them");
+        MeshConfigState::of(update, differs.then_some((file, advice)))
     }
 }
 
@@ -62,4 +52,45 @@ pub struct MeshConfigState {
     pub authorizers: Option<Vec<Arc<ExtAuthz>>>,
     /// Findings about the current file.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+impl MeshConfigState {
+    /// Returns the state after an update of the ConfigMap of an API server, which sets no flags. `is_set` tells whether a
+    /// flag has this value.
+    pub fn of_config_map(
+        update: SettingsUpdate<MeshConfig>,
+        is_set: impl Fn(&str, &str) -> bool,
+    ) -> Self {
+        let flags = update.settings.flags.iter();
+        let others = flags.filter(|(flag, value)| !is_set(flag, value));
+        let others: Vec<String> = others
+            .map(|(flag, value)| format!("--{flag}={value}"))
+            .collect();
+        let message = format!(
+            "the ConfigMap sets no flags, and says {}",
+            others.join(", ")
+        );
+        let advice = (
+            message,
+            "give these flags, or the ConfigMap as a file by --mesh-config",
+        );
+        let name = "configmaps/istio".to_owned();
+        Self::of(update, (!others.is_empty()).then_some((name, advice)))
+    }
+
+    fn of(
+        update: SettingsUpdate<MeshConfig>,
+        advice: Option<(String, (String, &'static str))>,
+    ) -> Self {
+        let mut diagnostics = update.diagnostics;
+        if let Some((file, (message, help))) = advice {
+            let mut found = Diagnostic::about_file(Severity::Warning, MC102, file.into(), message);
+            found.help(help);
+            diagnostics.push(found);
+        }
+        Self {
+            authorizers: Some(update.settings.authorizers),
+            diagnostics,
+        }
+    }
 }

@@ -469,3 +469,36 @@ async fn security_policies_of_an_api_server_are_enforced_and_have_to_be_readable
     let proxy = following(&refusing, &optional).await;
     until("it is ready", async || proxy.is_ready()).await;
 }
+
+#[tokio::test]
+async fn config_map_of_istio_has_providers() {
+    let api = ApiServer::start().await;
+    api.serve(
+        "authorizationpolicies",
+        "AuthorizationPolicy",
+        "security.istio.io/v1",
+    );
+    api.apply(
+        "authorizationpolicies",
+        json!({
+            "metadata": {"name": "ask", "namespace": "default"},
+            "spec": {"action": "CUSTOM", "provider": {"name": "p"}, "rules": [{}]},
+        }),
+    );
+    api.apply("virtualservices", answers("one"));
+    let proxy = start(&[("home", &api)], &["--control", "kubernetes://"]);
+    until_says(&proxy, "RBAC: access denied").await;
+    until_logged(&proxy, "asks the provider `p`").await;
+    let config = |text: &str| json!({"metadata": {"name": "istio", "namespace": "istio-system"}, "data": {"mesh": text}});
+    let provider = "trustDomain: td.test\nextensionProviders:\n- name: p\n  envoyExtAuthzGrpc: \
+        {service: nowhere.test, port: 1, failOpen: true}\n";
+    api.apply("configmaps", config(provider));
+    until_says(&proxy, "one").await;
+    until_logged(&proxy, "--trust-domain=td.test").await;
+    api.apply("configmaps", config("extensionProviders: [{name: p}]\n"));
+    until_logged(&proxy, "MC002").await;
+    assert_eq!(says(&proxy).await, "one");
+    api.delete("configmaps", "istio-system", "istio");
+    until_logged(&proxy, "the ConfigMap is gone").await;
+    assert_eq!(says(&proxy).await, "one");
+}

@@ -312,7 +312,7 @@ codes! {
     MC004 Error "a provider gets at most 1048576 bytes of a body";
     MC005 Error "statusOnError is a status from 200 to 599";
     MC101 Warning "a field of the mesh configuration has an effect";
-    MC102 Warning "the mesh configuration sets flags as it did at the start";
+    MC102 Warning "the mesh configuration fits the flags of the proxy";
     PA301 Error "portLevelMtls comes with a selector";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
     SE302 Warning "hosts that share an address have no TLS port";

@@ -1,6 +1,7 @@
 //! External authorization: policies of action CUSTOM at a gateway, with providers that the test scripts.
 
 mod changes;
+mod connections;
 mod grpc;
 mod http;
 

@@ -13,45 +13,45 @@ use super::*;
 
 /// `CheckRequest`, flattened to what the tests look at.
 #[derive(Clone, PartialEq, Message)]
-struct CheckRequest {
+pub(super) struct CheckRequest {
     #[prost(message, optional, tag = "1")]
-    attributes: Option<Attributes>,
+    pub(super) attributes: Option<Attributes>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Attributes {
+pub(super) struct Attributes {
     #[prost(message, optional, tag = "1")]
-    source: Option<Peer>,
+    pub(super) source: Option<Peer>,
     #[prost(message, optional, tag = "4")]
-    request: Option<AttributesOfRequest>,
+    pub(super) request: Option<AttributesOfRequest>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Peer {
+pub(super) struct Peer {
     #[prost(message, optional, tag = "1")]
     address: Option<Address>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Address {
+pub(super) struct Address {
     #[prost(message, optional, tag = "1")]
     socket: Option<Socket>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Socket {
+pub(super) struct Socket {
     #[prost(string, tag = "2")]
     address: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct AttributesOfRequest {
+pub(super) struct AttributesOfRequest {
     #[prost(message, optional, tag = "2")]
-    http: Option<HttpRequest>,
+    pub(super) http: Option<HttpRequest>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct HttpRequest {
+pub(super) struct HttpRequest {
     #[prost(string, tag = "2")]
     method: String,
     #[prost(map = "string, string", tag = "3")]
@@ -71,25 +71,25 @@ struct HttpRequest {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct CheckResponse {
+pub(super) struct CheckResponse {
     #[prost(message, optional, tag = "1")]
-    status: Option<Status>,
+    pub(super) status: Option<Status>,
     #[prost(message, optional, tag = "2")]
-    denied: Option<Denied>,
+    pub(super) denied: Option<Denied>,
     #[prost(message, optional, tag = "3")]
-    ok: Option<Ok>,
+    pub(super) ok: Option<Ok>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Status {
+pub(super) struct Status {
     #[prost(int32, tag = "1")]
-    code: i32,
+    pub(super) code: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Denied {
+pub(super) struct Denied {
     #[prost(message, optional, tag = "1")]
-    status: Option<Status>,
+    pub(super) status: Option<Status>,
     #[prost(message, repeated, tag = "2")]
     headers: Vec<HeaderOption>,
     #[prost(string, tag = "3")]
@@ -97,7 +97,7 @@ struct Denied {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Ok {
+pub(super) struct Ok {
     #[prost(message, repeated, tag = "2")]
     headers: Vec<HeaderOption>,
     #[prost(string, repeated, tag = "5")]
@@ -111,7 +111,7 @@ struct Ok {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct HeaderOption {
+pub(super) struct HeaderOption {
     #[prost(message, optional, tag = "1")]
     header: Option<Pair>,
     #[prost(message, optional, tag = "2")]
@@ -121,7 +121,7 @@ struct HeaderOption {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Pair {
+pub(super) struct Pair {
     #[prost(string, tag = "1")]
     key: String,
     #[prost(string, tag = "2")]
@@ -129,7 +129,7 @@ struct Pair {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-struct Flag {
+pub(super) struct Flag {
     #[prost(bool, tag = "1")]
     value: bool,
 }
@@ -148,13 +148,15 @@ fn header(key: &str, value: &str, append: Option<bool>, action: i32) -> HeaderOp
 }
 
 /// Provider that answers with `answer`, and keeps the requests that it gets.
-struct Provider {
-    server: Origin,
-    asked: Arc<Mutex<Vec<CheckRequest>>>,
+pub(super) struct Provider {
+    pub(super) server: Origin,
+    pub(super) asked: Arc<Mutex<Vec<CheckRequest>>>,
 }
 
 impl Provider {
-    fn start(answer: impl Fn(&CheckRequest) -> CheckResponse + Send + Sync + 'static) -> Self {
+    pub(super) fn start(
+        answer: impl Fn(&CheckRequest) -> CheckResponse + Send + Sync + 'static,
+    ) -> Self {
         let asked = Arc::<Mutex<Vec<CheckRequest>>>::default();
         let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
         let server = Origin::start(Back::H2, move |request: Request<Incoming>| {

@@ -1,0 +1,88 @@
+//! Providers and connections of other protocols than HTTP: raw TCP, and upgrades.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use super::grpc::{CheckResponse, Provider, Status};
+use super::*;
+use crate::support::DEADLINE;
+use crate::support::origin::RawOrigin;
+use crate::tcp::{mesh, service as opaque, to as destination};
+
+#[test]
+fn provider_is_asked_about_raw_tcp() {
+    let origin = RawOrigin::start(|_, mut stream| {
+        let _ = stream.write_all(b"hello");
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    });
+    let allowed = || CheckResponse::default();
+    let denied = || CheckResponse {
+        status: Some(Status { code: 7 }),
+        ..CheckResponse::default()
+    };
+    let providers = [
+        Provider::start(move |_| allowed()),
+        Provider::start(move |_| denied()),
+    ];
+    let closed = crate::support::proxy::free_address();
+    let [yes, no] = providers.each_ref().map(|provider| provider.server.address);
+    for (kind, at, fields, expected, termination) in [
+        ("envoyExtAuthzGrpc", yes, "", "hello", ""),
+        ("envoyExtAuthzGrpc", no, "", "", "ext_authz_close"),
+        ("envoyExtAuthzGrpc", closed, "", "", "ext_authz_close"),
+        ("envoyExtAuthzGrpc", closed, "failOpen: true", "hello", ""),
+        (
+            "envoyExtAuthzHttp",
+            yes,
+            "",
+            "",
+            "rbac_access_denied_matched_policy[ns[default]-policy[ask]-rule[0]-deny-due-to-bad-CUSTOM-action]",
+        ),
+    ] {
+        let start = Start::new();
+        let config = NamedTempFile::new().unwrap();
+        fs::write(config.path(), provider(kind, fields)).unwrap();
+        let text = documents([
+            mesh(start.edge(), &destination("a.test", 1)),
+            opaque("a.test", &[origin.address]),
+            service("authz", Back::H2, &[(at, "v1")]),
+            ask(""),
+        ]);
+        let proxy = start
+            .args(["--mesh-config", config.path().to_str().unwrap()])
+            .file("mesh.yaml", text)
+            .start();
+        let mut stream = TcpStream::connect(proxy.edge).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut said = String::new();
+        let _ = stream.read_to_string(&mut said);
+        assert_eq!(said, expected, "{kind} {fields}");
+        if !termination.is_empty() {
+            let line = || proxy.access_log().pop();
+            eventually("the connection is logged", || line().is_some());
+            let reason = "connection_termination_details";
+            assert_eq!(line().unwrap()[reason], termination, "{kind} {fields}");
+        }
+    }
+    let asked = providers[0].asked.lock().unwrap();
+    let attributes = asked[0].attributes.as_ref().unwrap();
+    assert!(attributes.request.is_none() && attributes.source.is_some());
+}
+
+#[test]
+fn upgrade_is_checked_without_a_body() {
+    let provider = answering(200);
+    let body = "includeRequestBodyInCheck: {maxRequestBytes: 8}";
+    let edge = Edge::http(body, &provider);
+    let headers = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+        sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let text = format!("GET /chat HTTP/1.1\r\nHost: a.test\r\n{headers}\r\nbytes of the tunnel");
+    let reply = Raw::connect(edge.proxy.edge).send(text).reply();
+    // the origin does not speak the protocol
+    assert_eq!(reply.status, 200);
+    let seen = provider.only();
+    assert_eq!(seen.header("x-envoy-auth-partial-body"), None);
+    assert_eq!(seen.header("content-length"), Some("0"));
+}

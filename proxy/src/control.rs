@@ -79,6 +79,13 @@ const CERTIFICATES_SETTLE: Duration = Duration::from_millis(100);
 /// Capacity of the queue of names with changed addresses; further changes wait.
 pub const DNS_CHANGES_MAX: usize = 1_024;
 
+/// Kinds without which the proxy could serve what they forbid, as they are written in a file.
+const SECURITY_KINDS: [&str; 3] = [
+    "AuthorizationPolicy",
+    "PeerAuthentication",
+    "RequestAuthentication",
+];
+
 /// Result of the sources' last look.
 #[derive(Clone, Default)]
 pub struct SourcesState {
@@ -107,9 +114,31 @@ impl SourcesState {
         self.diagnostics = update.diagnostics;
         self.quarantined = update.quarantined;
         self.waits_for = update.waits_for;
+        self.wait_for_policies();
         let is_change = !update.changed.is_empty();
         self.propagation.arrived(update.revisions, is_change);
         self.has_changed = true;
+    }
+
+    /// Waits for a file that cannot be read and names security policies, unless a source is waited for already: the first
+    /// configuration without them would serve what they forbid.
+    pub fn wait_for_policies(&mut self) {
+        if self.waits_for.is_some() {
+            return;
+        }
+        let unreadable = self
+            .diagnostics
+            .iter()
+            .filter(|found| found.severity == Severity::Error && found.code.0.starts_with("YAML"));
+        let mut files = unreadable.map(|found| &*found.location.file);
+        let names_policies = |file: &&str| {
+            let text = std::fs::read(file).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            SECURITY_KINDS.iter().any(|kind| text.contains(kind))
+        };
+        let file = files.find(names_policies);
+        self.waits_for =
+            file.map(|file| format!("{file}, which has security policies and cannot be read"));
     }
 
     /// Returns the number of security policies that are not enforced.

@@ -86,6 +86,7 @@ fn load(
             found.set = loaded.set;
             found.diagnostics = loaded.diagnostics;
             found.quarantined = loaded.quarantined;
+            found.wait_for_policies();
             found.propagation.arrived(loaded.revisions, true);
         }
         !is_newer

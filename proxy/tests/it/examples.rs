@@ -332,7 +332,12 @@ fn every_example_is_valid() {
             certificates(directory.path());
             path = format!("{path},{}", directory.path().join("secrets.yaml").display());
         }
-        let output = strait(&["check".to_owned(), "--config".to_owned(), path]);
+        let mut arguments = vec!["check".to_owned(), "--config".to_owned(), path];
+        if name == "oauth2-proxy" {
+            arguments[2].push_str("/mesh");
+            arguments.push(format!("--mesh-config=examples/{name}/mesh-config.yaml"));
+        }
+        let output = strait(&arguments);
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{name}\n{text}");
         assert!(text.contains("0 errors, 0 warnings"), "{name}\n{text}");
@@ -357,6 +362,7 @@ fn every_example_is_run_by_a_test() {
         "grpc",
         "jwt-at-the-edge",
         "mirror",
+        "oauth2-proxy",
         "quickstart",
         "redirect-and-rewrite",
         "sidecar",
@@ -434,6 +440,24 @@ async fn edge_gateway_does_what_its_readme_says() {
 #[tokio::test]
 async fn jwt_at_the_edge_does_what_its_readme_says() {
     check_readme("jwt-at-the-edge").await;
+}
+
+#[test]
+fn oauth2_proxy_is_asked_about_everything_but_the_login() {
+    for (path, asked) in [("/", true), ("/oauth2/start", false)] {
+        let arguments = [
+            "explain",
+            "--config=examples/oauth2-proxy/mesh",
+            "--mesh-config=examples/oauth2-proxy/mesh-config.yaml",
+            "--labels=istio=ingressgateway",
+            "GET",
+            &format!("http://127.0.0.1:8080{path}"),
+        ];
+        let output = strait(&arguments.map(str::to_owned));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = "asks `oauth2-proxy` (HTTP, oauth2-proxy.example:4180)";
+        assert_eq!(text.contains(line), asked, "{text}");
+    }
 }
 
 #[tokio::test]

@@ -3,8 +3,10 @@
 use std::process::{Command, Output, Stdio};
 
 use crate::support::client::{Client, Front};
+use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::proxy::{Start, free_address};
+use crate::support::raw::Raw;
 
 fn strait(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_strait"))
@@ -292,4 +294,38 @@ fn variables_that_exclude_each_other_are_refused() {
     assert!(demo(&[]).contains("cannot be used with"));
     let by_line = demo(&["--dir", "/nonexistent"]);
     assert!(!by_line.contains("cannot be used with"), "{by_line}");
+}
+
+#[test]
+fn file_with_policies_that_cannot_be_read_keeps_listeners_closed() {
+    let start = Start::new();
+    let edge = start.edge();
+    let mesh = documents([
+        gateway(&[edge]),
+        routes("all", "['*']", "- directResponse: {status: 200}"),
+    ]);
+    let policy = "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: a}\n\
+        spec: {action: DENY, rules: [{to: [{operation: {paths: [/a]}}]}]}\n";
+    let proxy = start
+        .file("mesh.yaml", mesh)
+        .file("policies.yaml", format!("{policy}\tbroken: [\n"))
+        .spawn();
+    proxy.has_logged("policies.yaml");
+    eventually("it waits", || {
+        let page = proxy.try_page("GET", "/healthz/ready");
+        page.is_ok_and(|(_, text)| text.contains("which has security policies and cannot be read"))
+    });
+    assert!(std::net::TcpStream::connect(edge).is_err());
+    proxy.write("policies.yaml", policy);
+    eventually("it is ready", || proxy.is_ready());
+    let status = |path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        Raw::connect(edge).send(request).reply().status
+    };
+    assert_eq!((status("/a"), status("/b")), (403, 200));
+
+    // one that runs keeps what it has
+    proxy.write("policies.yaml", format!("{policy}\tbroken: [\n"));
+    proxy.has_logged("resource rejected");
+    assert_eq!((status("/a"), status("/b")), (403, 200));
 }

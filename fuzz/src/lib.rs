@@ -4,6 +4,7 @@
 //! `fuzz_targets/` call the targets under libFuzzer; `proxy/tests/it/fuzz_corpus.rs` includes this file and runs them
 //! on the committed corpus with an ordinary compiler.
 
+pub mod authz_match;
 pub mod certificates;
 pub mod client_hello;
 pub mod compile;

@@ -31,6 +31,7 @@ impl Scenario {
             Self::Downstream => scale::downstream(open_files()),
             Self::Features => courses::features(),
             Self::FeatureCosts => courses::feature_costs(),
+            Self::Authz => courses::authz(),
             Self::H2c => courses::h2c(),
             Self::Large => courses::large(),
             Self::Https => courses::https(),

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 mod targets;
 
 #[test]
+fn authz_match_target_passes_on_its_corpus() {
+    run_corpus("authz_match", targets::authz_match::run);
+}
+
+#[test]
 fn certificates_target_passes_on_its_corpus() {
     run_corpus("certificates", targets::certificates::run);
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::plan::{ConfigFile, Plan, STREAMS_MAX, Work};
+use super::plan::{ConfigFile, Others, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "envoy.yaml";
 
@@ -65,6 +65,10 @@ fn connection_manager(plan: &Plan) -> String {
             format!("              - {{ match: {{ prefix: \"{prefix}\" }}, route: {{ cluster: upstream }} }}\n")
         })
         .collect();
+    let policies = match plan.others {
+        Others::Policies(count) => rbac(count),
+        Others::None | Others::Plain(_) | Others::Featured(_) => String::new(),
+    };
     format!(
         "      - name: envoy.filters.network.http_connection_manager
         typed_config:
@@ -79,9 +83,38 @@ fn connection_manager(plan: &Plan) -> String {
               domains: [\"*\"]
               routes:
 {routes}          http_filters:
-          - name: envoy.filters.http.router
+{policies}          - name: envoy.filters.http.router
             typed_config: {{ \"@type\": {EXTENSIONS}.filters.http.router.v3.Router }}
 "
+    )
+}
+
+/// Returns the filter that Istio makes of policies of action DENY.
+fn rbac(count: usize) -> String {
+    let policy = |index| {
+        format!(
+            "                  \"ns[default]-policy[other-{index}]-rule[0]\":
+                    permissions:
+                    - and_rules:
+                        rules:
+                        - or_rules: {{ rules: [{{ header: {{ name: \":method\", string_match: {{ exact: POST }} }} }}] }}
+                        - or_rules:
+                            rules:
+                            - url_path: {{ path: {{ exact: /other-{index} }} }}
+                            - url_path: {{ path: {{ prefix: /more-{index}/ }} }}
+                    principals: [{{ and_ids: {{ ids: [{{ any: true }}] }} }}]
+"
+        )
+    };
+    let policies: String = (0..count).map(policy).collect();
+    format!(
+        "          - name: envoy.filters.http.rbac
+            typed_config:
+              \"@type\": {EXTENSIONS}.filters.http.rbac.v3.RBAC
+              rules:
+                action: DENY
+                policies:
+{policies}"
     )
 }
 

@@ -82,7 +82,7 @@ pub enum Work {
     Tcp,
 }
 
-/// Routes in addition to the measured one (Strait only).
+/// Routes and policies in addition to the measured route. Routes: Strait only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// No additional routes.
@@ -91,6 +91,8 @@ pub enum Others {
     Plain(usize),
     /// This many routes that use many features of rules.
     Featured(usize),
+    /// This many policies that deny other requests by method and path.
+    Policies(usize),
 }
 
 /// Configuration of a proxy in a scenario.

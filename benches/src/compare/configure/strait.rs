@@ -35,6 +35,13 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     }
     let others = match plan.others {
         Others::None => String::new(),
+        Others::Policies(count) => {
+            files.push(ConfigFile::new(
+                watched.join("policies.yaml"),
+                policies(count),
+            ));
+            String::new()
+        }
         Others::Plain(count) => features::plain_rules(count),
         Others::Featured(count) => features::featured_rules(count),
     };
@@ -50,6 +57,21 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
         ));
     }
     files
+}
+
+/// Returns policies that deny none of the requests.
+fn policies(count: usize) -> String {
+    let policy = |index| {
+        format!(
+            "apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {{name: other-{index}, namespace: default}}
+spec: {{action: DENY, rules: [{{to: [{{operation: {{methods: [POST], paths: [/other-{index}, /more-{index}/*]}}}}]}}]}}
+---
+"
+        )
+    };
+    (0..count).map(policy).collect()
 }
 
 /// Returns the command line arguments of Strait.

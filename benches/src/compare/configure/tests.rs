@@ -267,8 +267,13 @@ fn strait_reads_its_resources_without_complaint() {
         others: Others::Featured(5),
         ..three_prefixes()
     };
+    let policies = Plan {
+        others: Others::Policies(3),
+        ..three_prefixes()
+    };
     for plan in [
         three_prefixes(),
+        policies,
         with_tls(),
         of(Work::Grpc),
         of(Work::Tcp),

@@ -99,6 +99,32 @@ pub(super) fn features() -> Course {
     }
 }
 
+/// Returns the scenario of policies. Every request is compared with all of them, and none denies it.
+pub(super) fn authz() -> Course {
+    let of = |label: &'static str, count| Variant {
+        label: label.into(),
+        others: match count {
+            0 => Others::None,
+            count => Others::Policies(count),
+        },
+        ..Variant::catch_all(None)
+    };
+    Course {
+        title: "Policies that deny other requests",
+        text: "64 connections, responses of 128 bytes. Each policy denies one method on two paths, which no request has: \
+               in Strait AuthorizationPolicies, in Envoy the filter that Istio makes of them."
+            .to_owned(),
+        proxies: &[Proxy::Strait, Proxy::Before, Proxy::Envoy],
+        variants: vec![
+            of("none", 0),
+            of("1 policy", 1),
+            of("100 policies", 100),
+            of("1,000 policies", 1_000),
+        ],
+        ..one_route(Load::Http1 { connections: 64 }, None)
+    }
+}
+
 /// Returns the scenario of feature costs. All variants have the same requests and the same number of endpoints.
 pub(super) fn feature_costs() -> Course {
     let of = |feature: Feature| Variant {

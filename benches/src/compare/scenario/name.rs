@@ -28,6 +28,8 @@ pub enum Scenario {
     Features,
     /// A route with one feature, for each of them.
     FeatureCosts,
+    /// 0, 1, 100 and 1,000 policies that deny other requests.
+    Authz,
     /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
     H2c,
     /// Responses of 1 MiB.
@@ -58,13 +60,14 @@ pub enum Scenario {
 
 impl Scenario {
     /// All scenarios, in the order of the tables.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Small,
         Self::Routes,
         Self::Endpoints,
         Self::Downstream,
         Self::Features,
         Self::FeatureCosts,
+        Self::Authz,
         Self::H2c,
         Self::Large,
         Self::Https,
@@ -106,6 +109,7 @@ impl Scenario {
             Self::Downstream => "downstream",
             Self::Features => "features",
             Self::FeatureCosts => "feature-costs",
+            Self::Authz => "authz",
             Self::H2c => "h2c",
             Self::Large => "large",
             Self::Https => "https",

@@ -23,7 +23,7 @@ const KEY: &str = "mesh";
 
 /// Follows the ConfigMap `istio` of the local cluster in a namespace, and calls `on_update` with its settings. Never ends,
 /// unless there is no local API server. A ConfigMap that cannot be read, or never existed, has no settings; one that is
-/// deleted leaves those that it had.
+/// deleted leaves its last settings.
 pub async fn follow_config_map(
     settings: KubernetesSettings,
     namespace: String,

@@ -7,7 +7,7 @@ mod fetch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rand::RngExt;
 use tokio::sync::watch;
@@ -97,7 +97,10 @@ impl KeySets {
             };
             self.tasks.insert(Arc::clone(&keys.url), task);
         }
-        before.values().for_each(|(_, task)| task.abort());
+        for (url, (_, task)) in before {
+            task.abort();
+            self.telemetry.control.forget_key_set(&url);
+        }
     }
 }
 
@@ -124,6 +127,7 @@ async fn renew(keys: Arc<RemoteKeys>, fetcher: Arc<Fetcher>, telemetry: Arc<Tele
                     tracing::info!(%url, "key set fetched");
                 }
                 keys.state.fetched(Some(set));
+                telemetry.control.fetched_key_set(url, SystemTime::now());
                 pause = RETRY_FIRST;
                 (Counter::KeySetsFetched, jittered(renewal))
             }

@@ -71,6 +71,8 @@ pub struct ControlState {
     pub policies: [u64; 3],
     /// Current certificates by source.
     pub certificates: Vec<CertificateState>,
+    /// Time of the last fetch of each key set in use, by URL without query.
+    pub key_sets: BTreeMap<String, SystemTime>,
 }
 
 impl ControlStats {
@@ -127,6 +129,16 @@ impl ControlStats {
         self.lock().certificates = certificates;
     }
 
+    /// Reports that a key set was fetched.
+    pub fn fetched_key_set(&self, url: &str, at: SystemTime) {
+        self.lock().key_sets.insert(bare(url), at);
+    }
+
+    /// Forgets the key set of a URL that is not in use any more.
+    pub fn forget_key_set(&self, url: &str) {
+        self.lock().key_sets.remove(&bare(url));
+    }
+
     /// Version of the running binary.
     pub fn build(&self) -> &BuildInfo {
         &self.build
@@ -140,6 +152,11 @@ impl ControlStats {
     fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns a URL without its query, which may have secrets.
+fn bare(url: &str) -> String {
+    url.split('?').next().unwrap_or(url).to_owned()
 }
 
 #[cfg(test)]

@@ -104,6 +104,8 @@ families! {
     CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in use expires, by the file or Secret that it comes from.",
     /// Gauge: certificates whose newest version is rejected.
     CERTIFICATE_REJECTED "strait_certificate_rejected" "1 when the newest version of a certificate is rejected; the last good version, if there is one, stays in use.",
+    /// Gauge: time of the last fetch of a key set.
+    KEY_SET_FETCHED "strait_jwks_fetch_timestamp_seconds" "Unix time at which the key set in use was fetched, by its URL.",
     /// Gauge: always 1.
     BUILD_INFO "strait_build_info" "Always 1; the labels are the version and the revision of the binary.",
     /// Gauge: always 1. The name under which Istio's dashboards look for versions.

@@ -279,6 +279,13 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
     let certificates = || state.certificates.iter();
     let expirations = certificates().filter_map(|one| Some((source(one), one.expires? as f64)));
     let refused = certificates().map(|one| (source(one), f64::from(u8::from(one.is_refused))));
+    let fetched = state.key_sets.iter();
+    let fetched = fetched.map(|(url, at)| {
+        (
+            vec![pair(label::SOURCE_OF_CERTIFICATE, url)],
+            unix_seconds(*at),
+        )
+    });
     let build_labels = vec![
         pair(label::VERSION, &build.version),
         pair(label::REVISION, &build.revision),
@@ -300,6 +307,7 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
         one(names::POLICIES_UNENFORCED, state.unenforced as f64),
         gauge_family(names::CERTIFICATE_EXPIRATION, expirations),
         gauge_family(names::CERTIFICATE_REJECTED, refused),
+        gauge_family(names::KEY_SET_FETCHED, fetched),
         one(
             names::REQUEST_LABEL_SETS,
             telemetry.stats.all_request_stats().len() as f64,

@@ -98,6 +98,9 @@ fn server_that_is_down_at_the_start_is_asked_again() {
     assert_eq!(edge.request("/", "").status, 200);
     let _server = serve(at, &answer(issuer.keys()));
     eventually("keys are fetched", || edge.bearer(&issuer.token("")) == 200);
+    let metrics = edge.proxy.page("/stats/prometheus");
+    let fetched = format!("strait_jwks_fetch_timestamp_seconds{{source=\"http://{at}/\"}} ");
+    assert!(metrics.contains(&fetched), "{metrics}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn only_what_policies_select_is_checked() {
     assert_eq!(edge.request("/a", "").status, 403);
     assert_eq!(provider.seen().len(), 1);
 
-    // a policy in dry run asks nobody
+    // a policy in dry run asks no provider
     let dry = ask("").replace(
         "annotations: {}",
         "annotations: {istio.io/dry-run: \"true\"}",
@@ -195,7 +195,7 @@ fn unknown_providers_deny_what_they_are_asked_about() {
     eventually("the file is rejected", || rejected() == 1.0);
     assert_eq!(edge.request("/a", "").status, 200);
 
-    // nobody can be asked about a service that is unknown
+    // an unknown service cannot be asked
     edge.change(|| {
         fs::write(
             edge.config.path(),

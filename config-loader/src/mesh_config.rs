@@ -5,7 +5,8 @@ mod config_map;
 
 use std::sync::Arc;
 
-use crate::diagnostic::Locator;
+use crate::diagnostic::codes::common::CM022;
+use crate::diagnostic::{Diagnostic, Locator, Severity};
 use crate::parse::{self, Node};
 use crate::raw;
 use crate::resource::istio::MeshConfig;
@@ -24,8 +25,9 @@ impl SettingsFile for MeshConfig {
         let lines = Lines::new(text);
         let locator = settings_file::whole(file, text, &lines);
         match in_config_map(locator) {
-            None => parse(locator),
-            Some((inner, first_line)) => {
+            Err(found) => Err(vec![*found]),
+            Ok(None) => parse(locator),
+            Ok(Some((inner, first_line))) => {
                 let lines = Lines::new(&inner);
                 parse(Locator {
                     text: &inner,
@@ -47,13 +49,30 @@ fn parse(locator: Locator<'_>) -> Parsed<MeshConfig> {
     )
 }
 
-/// Returns the text under `mesh` of a ConfigMap, and its first line; `None` for another document.
-fn in_config_map(locator: Locator<'_>) -> Option<(Arc<str>, u32)> {
-    let root = parse::tree(&locator, &mut Vec::new())?;
-    root.get("kind")
-        .and_then(Node::text)
-        .filter(|kind| *kind == "ConfigMap")?;
-    let data = root.get("data")?;
+/// Text under `mesh` of a ConfigMap, and its first line.
+type Inner = (Arc<str>, u32);
+
+/// Returns the text of a ConfigMap; `None` for another document.
+///
+/// # Errors
+///
+/// A ConfigMap without the text.
+fn in_config_map(locator: Locator<'_>) -> Result<Option<Inner>, Box<Diagnostic>> {
+    let root = parse::tree(&locator, &mut Vec::new());
+    let kind = root.as_ref().and_then(|root| root.get("kind")?.text());
+    if kind != Some("ConfigMap") {
+        return Ok(None);
+    }
+    inner(root.as_ref(), locator).map(Some).ok_or_else(|| {
+        let (file, message) = (Arc::clone(locator.file), "the ConfigMap has no text `mesh`");
+        let mut found = Diagnostic::about_file(Severity::Error, CM022, file, message);
+        found.help("write the mesh configuration under `data.mesh`");
+        Box::new(found)
+    })
+}
+
+fn inner(root: Option<&Node>, locator: Locator<'_>) -> Option<Inner> {
+    let data = root?.get("data")?;
     let line = locator.location(data.key_span("mesh")).line;
     let text: Arc<str> = data.get("mesh")?.text()?.into();
     // the text of a block begins on the line after its key

@@ -414,7 +414,8 @@ impl Control {
     fn follow(&mut self, snapshot: &Snapshot) {
         let publisher = &self.publisher;
         let certificates = publisher.certificates();
-        (self.logged.advice).log(publisher.resources(), publisher.identity(), certificates);
+        let (resources, identity) = (publisher.resources(), publisher.identity());
+        (self.logged.advice).log(resources, identity, certificates, snapshot);
         self.follower.follow(&snapshot.dns_names);
         self.listeners.follow(snapshot);
         tracing::info!(

@@ -182,12 +182,12 @@ fn find<'a>(
     (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'a>),
     record: &mut Record,
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
-    let mut found =
-        find_route::find_route(snapshot, connection, origin.scheme, request, &mut cleaned);
-    if snapshot.judges(&connection.listener, connection.client.destination) {
-        let (client, head) = ((&**connection, origin), (request, &mut cleaned));
-        found = judged_request(snapshot, client, head, (found, false), record);
-    }
+    let judges = snapshot.judges(&connection.listener, connection.client.destination);
+    let head = (request, &mut cleaned);
+    let found = match judges {
+        true => judged_request(snapshot, (connection, origin), head, None, record),
+        false => find_route::find_route(snapshot, connection, origin.scheme, head.0, head.1),
+    };
     (found, cleaned)
 }
 

@@ -311,6 +311,13 @@ impl Snapshot {
                 .is_some_and(|listener| listener.direction.is_judged())
     }
 
+    /// The provider of external authorization with this name, if its service is known.
+    pub fn provider(&self, name: &str) -> Option<&Provider> {
+        let provider = self.providers.get(name)?;
+        self.cluster(provider.service.cluster)?;
+        Some(provider)
+    }
+
     /// The listeners that have their own socket.
     pub fn sockets(&self) -> impl Iterator<Item = &ListenerKey> {
         self.listeners.keys().filter(|key| key.has_socket())

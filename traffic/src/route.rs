@@ -112,12 +112,18 @@ impl Conditions {
 
     /// Whether a condition is on a header that the proxy adds to requests.
     pub fn reads_added(&self) -> bool {
+        self.reads(HeaderKey::is_added)
+    }
+
+    /// Whether a condition is on a claim of the verified token.
+    pub fn reads_claims(&self) -> bool {
+        self.reads(|key| matches!(key, HeaderKey::Claim(..)))
+    }
+
+    fn reads(&self, is_meant: fn(&HeaderKey) -> bool) -> bool {
         let mut keys = self.headers.iter().chain(&self.without_headers);
-        keys.any(|condition| condition.key.is_added())
-            || self
-                .of_policy
-                .as_ref()
-                .is_some_and(|more| more.reads_added())
+        keys.any(|condition| is_meant(&condition.key))
+            || (self.of_policy.as_ref()).is_some_and(|more| more.reads(is_meant))
     }
 
     /// Adds the conditions of a traffic policy.

@@ -143,6 +143,16 @@ fn every_mistake_is_reported_with_its_location() {
         );
         assert_eq!(found.len(), 1, "{provider}: {found:?}");
     }
+    let proxies = "defaultConfig: {concurrency: -1, drainDuration: banana, gatewayTopology: {numTrustedProxies: abc}}\n";
+    let found = parse(proxies).unwrap_err();
+    assert_eq!(
+        found,
+        [
+            "mesh.yaml:1:31 MC006 defaultConfig.concurrency",
+            "mesh.yaml:1:50 MC006 defaultConfig.drainDuration",
+            "mesh.yaml:1:96 MC006 defaultConfig.gatewayTopology.numTrustedProxies",
+        ]
+    );
     let twice = "extensionProviders:\n- {name: a, zipkin: {}}\n- {name: a, zipkin: {}}\n";
     let found = parse(twice).unwrap_err();
     let expected = "mesh.yaml:3:10 MC001 extensionProviders[1].name";

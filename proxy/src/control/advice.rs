@@ -11,6 +11,7 @@ use crate::compile::certificates::mesh;
 use crate::compile::peers::Peers;
 use crate::compile::{self, lacks_export_listener};
 use crate::identity::{Identity, Mode};
+use crate::snapshot::Snapshot;
 use crate::tls::Store;
 
 /// Maximum number of namespaces that a log line names.
@@ -24,8 +25,15 @@ pub(crate) struct Advice {
 
 impl Advice {
     /// Logs the new warnings about a proxy with these resources.
-    pub(crate) fn log(&mut self, resources: &ResourceSet, identity: &Identity, store: &Store) {
-        let now = all(resources, identity, store);
+    pub(crate) fn log(
+        &mut self,
+        resources: &ResourceSet,
+        identity: &Identity,
+        store: &Store,
+        snapshot: &Snapshot,
+    ) {
+        let mut now = all(resources, identity, store);
+        now.extend(unknown_services(snapshot));
         for line in now.difference(&self.logged) {
             tracing::warn!("{line}");
         }
@@ -63,8 +71,21 @@ fn unknown_providers<'a>(
 ) -> impl Iterator<Item = String> + 'a {
     compile::unknown_providers(resources, identity).map(|(policy, provider)| {
         format!(
-            "AuthorizationPolicy {policy} asks the provider `{provider}`, which --mesh-config does not have: what it selects is \
+            "{policy} asks the provider `{provider}`, which --mesh-config does not have: what it selects is \
              denied"
+        )
+    })
+}
+
+/// Warnings about providers of policies whose service is unknown.
+fn unknown_services(snapshot: &Snapshot) -> impl Iterator<Item = String> {
+    let unknown = snapshot.providers.iter();
+    let unknown = unknown.filter(|(name, _)| snapshot.provider(name).is_none());
+    unknown.map(|(name, provider)| {
+        let (host, port) = (&provider.settings.host, provider.settings.port);
+        format!(
+            "the provider `{name}` of --mesh-config has the service {host}:{port}, which no resource names: what its policies \
+             select is denied"
         )
     })
 }

@@ -24,21 +24,23 @@ use traffic::authz::{Authorization, Decision, DryRun, Policies, Rule, Subject};
 use traffic::claims::Claims;
 use traffic::route::normalize_host;
 
-/// Verifies the tokens of a request, finds its rule again if it may be another one, and authorizes it. `before` has its
-/// rule, and whether that may have changed.
+/// Verifies the tokens of a request, finds its rule, and authorizes it. A rule that was found `before` is kept, unless
+/// claims may lead to another one.
 pub(super) fn judged_request(
     snapshot: &SnapshotRef,
     (connection, origin): (&Connection, &Origin),
     (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
-    before: (Result<Found, LocalReply>, bool),
+    before: Option<Result<Found, LocalReply>>,
     record: &mut Record,
 ) -> Result<Found, LocalReply> {
     let scheme = origin.scheme;
     let authenticated = authenticate(record.worker(), snapshot, scheme, request);
-    let (mut found, is_rerouted) = before;
-    if is_rerouted || matches!(authenticated, Ok(Some(_))) {
-        found = find_route(snapshot, connection, scheme, request, cleaned);
-    }
+    let has_claims = matches!(authenticated, Ok(Some(_)));
+    let found = match before {
+        Some(Ok(found)) if !(has_claims && found.virtual_host().table.reads_claims()) => Ok(found),
+        Some(Err(refusal)) if !has_claims => Err(refusal),
+        _ => find_route(snapshot, connection, scheme, request, cleaned),
+    };
     if !is_judged(&found) {
         return found;
     }

@@ -13,8 +13,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::Request;
+use hyper::body::Body as _;
 use hyper::header::UPGRADE;
+use hyper::{Request, Version};
 
 use super::authorize::{bad_provider, count, judged_request, matched, of_connection, of_request};
 use super::downstream::body::{DownstreamBody, PrefixError};
@@ -81,8 +82,8 @@ async fn find_checked<'a>(
                 }
                 Err(denied)
             }
-            Ok(changed) => {
-                let before = (found, changed);
+            Ok(is_rerouted) => {
+                let before = (!is_rerouted).then_some(found);
                 let client = (&**connection, origin);
                 judged_request(snapshot, client, (request, &mut cleaned), before, record)
             }
@@ -121,7 +122,7 @@ async fn ask(
             continue;
         };
         matched(worker, Some(rule));
-        let Some(provider) = snapshot.providers.get(name) else {
+        let Some(provider) = snapshot.provider(name) else {
             count(worker, Stage::Custom, true, false);
             return Err(LocalReply::denied(bad_provider(rule)));
         };
@@ -138,15 +139,14 @@ async fn ask(
             snapshot,
             service: &provider.service,
             client: connection.client,
+            timeout: provider.settings.timeout,
         };
         let settings = &*provider.settings;
-        let answer = async {
-            match &settings.http {
-                Some(check) => http::ask(&call, settings, check, request, &sent).await,
-                None => grpc::ask(&call, &asking, origin.scheme, request, &sent).await,
-            }
+        let answer = match &settings.http {
+            Some(check) => http::ask(&call, check, request, &sent).await,
+            None => grpc::ask(&call, &asking, origin.scheme, request, &sent).await,
         };
-        let answer = within(settings, answer).await;
+        let answer = answered(settings, answer);
         let is_denied = !matches!(answer, Some(Answer::Allowed(_)));
         let passes = is_denied && answer.is_none() && settings.fail_open;
         count(worker, Stage::Custom, is_denied && !passes, false);
@@ -170,18 +170,12 @@ async fn ask(
     Ok(is_rerouted)
 }
 
-/// Waits for the answer of a provider within its time limit. Returns `None` if there is none.
-async fn within<T>(
-    settings: &ExtAuthz,
-    answer: impl Future<Output = Result<T, CallError>>,
-) -> Option<T> {
+/// Returns the answer of a provider; `None` if there is none.
+fn answered<T>(settings: &ExtAuthz, answer: Result<T, CallError>) -> Option<T> {
     let provider = &*settings.name;
-    match tokio::time::timeout(settings.timeout, answer).await {
-        Ok(Ok(answer)) => return Some(answer),
-        Ok(Err(error)) => tracing::debug!(provider, %error, "external authorization failed"),
-        Err(_) => tracing::debug!(provider, "external authorization timed out"),
-    }
-    None
+    answer
+        .inspect_err(|error| tracing::debug!(provider, %error, "external authorization failed"))
+        .ok()
 }
 
 /// Reads the part of a request's body that a provider gets, and puts it back.
@@ -192,10 +186,13 @@ async fn body(
     let Some(limits) = provider.settings.body else {
         return Ok(Sent::default());
     };
-    if request.headers().contains_key(UPGRADE) {
+    let is_tunnel = request.version() == Version::HTTP_2 || request.body().is_end_stream();
+    if request.headers().contains_key(UPGRADE) && is_tunnel {
         return Ok(Sent::default());
     }
-    let prefix = request.body_mut().prefix(limits.bytes_max);
+    let prefix = request
+        .body_mut()
+        .prefix(limits.bytes_max, limits.allows_part);
     let (mut body, is_whole) = match tokio::time::timeout(BODY_TIMEOUT, prefix).await {
         Ok(Ok(read)) => read,
         Ok(Err(PrefixError)) => return Err(LocalReply::from_kind(Kind::DownstreamBody)),
@@ -227,15 +224,18 @@ pub(super) async fn authorize_connection(
         .iter()
         .flat_map(|one| &*one.tcp.custom);
     for (name, rules) in custom {
+        // a provider over HTTP has no effect on connections, as in Istio
+        let provider = snapshot.provider(name);
+        if provider.is_some_and(|provider| provider.settings.http.is_some()) {
+            continue;
+        }
         let peer = PeerIdentity::new(tls);
         let subject = of_connection(client, peer, server_name);
         let Some(rule) = rules.first_match(&subject) else {
             continue;
         };
         matched(worker, Some(rule));
-        // a provider that speaks HTTP cannot be asked about a connection
-        let provider = snapshot.providers.get(name);
-        let Some(provider) = provider.filter(|provider| provider.settings.http.is_none()) else {
+        let Some(provider) = provider else {
             count(worker, Stage::Custom, true, true);
             return Err(bad_provider(rule));
         };
@@ -251,9 +251,10 @@ pub(super) async fn authorize_connection(
             snapshot,
             service: &provider.service,
             client,
+            timeout: provider.settings.timeout,
         };
         let settings = &*provider.settings;
-        let answer = within(settings, grpc::ask_about_connection(&call, &asking)).await;
+        let answer = answered(settings, grpc::ask_about_connection(&call, &asking).await);
         let is_allowed = answer.unwrap_or(settings.fail_open);
         count(worker, Stage::Custom, !is_allowed, true);
         match (answer, is_allowed) {

@@ -20,7 +20,6 @@ use crate::pool::{ConnectionChoice, Failed, Incoming, Phase, PoolTarget, Pools};
 use crate::upstream::http1::Message;
 use crate::upstream::{Client, Protocol};
 use traffic::cluster::Outcome;
-use traffic::error::Error;
 
 /// The endpoint of a request of the proxy's own, and the connection settings for it.
 pub(crate) struct OwnRequest {
@@ -62,7 +61,8 @@ impl OwnRequest {
         &mut self,
         mut parts: Parts,
         body: UpstreamBody,
-    ) -> Result<Response<Incoming>, Error> {
+        choice: ConnectionChoice,
+    ) -> Result<Response<Incoming>, Failed> {
         let worker = Rc::clone(&self.worker);
         let host = self.picked.host(&worker, &parts);
         let mut unsent = match self.protocol {
@@ -81,14 +81,14 @@ impl OwnRequest {
             };
             let pool_target = pool_target.asking_for(host.as_ref());
             let is_pending = || phase.get() != Phase::Connected;
-            let sent = unsent.send(&worker.pools, pool_target);
+            let sent = unsent.send(&worker.pools, pool_target, choice);
             let may = Moves {
                 at_all: moves < MOVES_MAX,
                 readdressed: false,
             };
             let watch = EndpointWatch::new(&worker, may);
             match watch.over((&self.picked, None), is_pending, sent).await {
-                Ok(sent) => return sent.map_err(|failed| failed.error),
+                Ok(sent) => return sent,
                 Err(instead) => {
                     moves += 1;
                     instead.enter();
@@ -117,18 +117,11 @@ impl Unsent {
         &mut self,
         pools: &Pools,
         target: PoolTarget<'_>,
+        choice: ConnectionChoice,
     ) -> Result<Response<Incoming>, Failed> {
         match self {
-            Self::Http1(message) => {
-                pools
-                    .send_http1(target, message, ConnectionChoice::Any)
-                    .await
-            }
-            Self::Http2(request) => {
-                pools
-                    .send_http2(target, request, None, ConnectionChoice::Any)
-                    .await
-            }
+            Self::Http1(message) => pools.send_http1(target, message, choice).await,
+            Self::Http2(request) => pools.send_http2(target, request, None, choice).await,
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Calls of services that help to decide about a request: a whole request, a whole response.
 //!
 //! Sent over the worker's pools to an endpoint of the service's cluster, so that the DestinationRule of the service
-//! applies: TLS, limits, balancing, outlier detection. Never retried. A caller sets the time limit; a call that is
-//! dropped is canceled.
+//! applies: TLS, limits, balancing, outlier detection. Never retried, but sent again once if an idle connection turns
+//! out to be closed: asking twice decides nothing twice. A call that is dropped is canceled.
 
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::request::{self, Parts};
@@ -23,8 +24,10 @@ use super::own_request::OwnRequest;
 use super::record::health;
 use super::select::target::Target;
 use super::worker::{SnapshotRef, Worker};
+use crate::pool::ConnectionChoice;
 use crate::snapshot::ServiceCluster;
 use crate::upstream::{Client, Protocol};
+use traffic::cluster::Outcome;
 use traffic::error::Error;
 use traffic::filter::Scheme;
 
@@ -46,6 +49,8 @@ pub(crate) struct ServiceCall<'a> {
     pub service: &'a ServiceCluster,
     /// The client, for the PROXY protocol.
     pub client: Client,
+    /// Time limit of the whole call.
+    pub timeout: Duration,
 }
 
 /// Reason why a call has no result.
@@ -55,8 +60,10 @@ pub(crate) enum CallError {
     NoEndpoint,
     /// The exchange with the endpoint failed.
     Failed(Error),
-    /// The response is longer than a bound.
+    /// The response is longer than a bound, or asks for more changes than are made.
     TooLong,
+    /// The time limit is over.
+    TimedOut,
     /// The call ended with this gRPC status.
     Grpc(u16),
     /// The response has this status.
@@ -70,7 +77,11 @@ impl fmt::Display for CallError {
         match self {
             Self::NoEndpoint => f.write_str("no endpoint of the service is usable"),
             Self::Failed(error) => write!(f, "{error}"),
-            Self::TooLong => write!(f, "the response is longer than {RESPONSE_BYTES_MAX} bytes"),
+            Self::TooLong => write!(
+                f,
+                "the response has more than {RESPONSE_BYTES_MAX} bytes, or too many headers"
+            ),
+            Self::TimedOut => f.write_str("no response within the time limit"),
             Self::Grpc(status) => write!(f, "the call ended with gRPC status {status}"),
             Self::Status(status) => write!(f, "the response has status {status}"),
             Self::Malformed => f.write_str("the response is malformed"),
@@ -87,18 +98,19 @@ impl From<Error> for CallError {
 /// A whole response.
 struct WholeResponse {
     head: response::Parts,
-    body: Bytes,
+    /// The body; an error if it is longer than the bound or broke off.
+    body: Result<Bytes, CallError>,
     trailers: Option<HeaderMap>,
 }
 
 impl ServiceCall<'_> {
-    /// Sends a request with this authority, and returns the head and body of its response.
+    /// Sends a request with this authority, and returns the head of its response, and the body if it is complete.
     pub(super) async fn http(
         &self,
         parts: Parts,
         authority: HeaderValue,
         body: Bytes,
-    ) -> Result<(response::Parts, Bytes), CallError> {
+    ) -> Result<(response::Parts, Result<Bytes, CallError>), CallError> {
         let response = self.send(parts, authority, body, None).await?;
         Ok((response.head, response.body))
     }
@@ -129,7 +141,7 @@ impl ServiceCall<'_> {
         let status = status.or_else(|| response.head.headers.get(GRPC_STATUS));
         let status = status.and_then(|status| status.to_str().ok()?.parse().ok());
         match status {
-            Some(0) => decode(response.body),
+            Some(0) => decode(response.body?),
             Some(status) => Err(CallError::Grpc(status)),
             None => Err(CallError::Malformed),
         }
@@ -152,18 +164,48 @@ impl ServiceCall<'_> {
         if let Some(hop) = &picked.endpoint().hop {
             by_gateway(&mut parts, hop);
         }
+        let mut own = OwnRequest::new(self.worker, self.client, picked, protocol);
+        let exchange = exchange(&mut own, parts, body);
+        match tokio::time::timeout(self.timeout, exchange).await {
+            Ok(response) => response,
+            Err(_) => {
+                own.report(Outcome::TimedOut);
+                Err(CallError::TimedOut)
+            }
+        }
+    }
+}
+
+/// Sends a request and reads the response; reports the outcome.
+async fn exchange(
+    own: &mut OwnRequest,
+    parts: Parts,
+    body: Bytes,
+) -> Result<WholeResponse, CallError> {
+    let is_grpc = parts.headers.contains_key(TE);
+    let mut choice = ConnectionChoice::Any;
+    let sent = loop {
         let body = match body.is_empty() {
             true => UpstreamBody::Empty,
-            false => UpstreamBody::Whole(Box::new(body)),
+            false => UpstreamBody::Whole(Box::new(body.clone())),
         };
-        let is_grpc = parts.headers.contains_key(TE);
-        let mut own = OwnRequest::new(self.worker, self.client, picked, protocol);
-        let sent = own.send(parts, body).await;
-        if let Some(outcome) = health::outcome(&sent, is_grpc) {
-            own.report(outcome);
+        match own.send(parts.clone(), body, choice).await {
+            Err(failed) if choice == ConnectionChoice::Any && failed.may_repeat() => {
+                choice = ConnectionChoice::Fresh;
+            }
+            sent => break sent.map_err(|failed| failed.error),
         }
-        whole(sent?).await
+    };
+    if let Some(outcome) = health::outcome(&sent, is_grpc) {
+        own.report(outcome);
     }
+    let response = whole(sent?).await;
+    if let Err(CallError::Failed(error)) = &response.body
+        && let Some(outcome) = health::of_failure(error.kind())
+    {
+        own.report(outcome);
+    }
+    Ok(response)
 }
 
 /// Returns the head of a request to a service.
@@ -173,26 +215,30 @@ pub(crate) fn head(method: Method, uri: Uri) -> Parts {
     parts
 }
 
-async fn whole<B>(response: hyper::Response<B>) -> Result<WholeResponse, CallError>
+async fn whole<B>(response: hyper::Response<B>) -> WholeResponse
 where
     B: Body<Data = Bytes, Error = Error> + Unpin,
 {
     let (head, mut rest) = response.into_parts();
     let (mut body, mut trailers) = (BytesMut::new(), None);
-    while let Some(frame) = poll_fn(|cx| Pin::new(&mut rest).poll_frame(cx)).await {
-        match frame?.into_data() {
-            Ok(data) if body.len() + data.len() > RESPONSE_BYTES_MAX => {
-                return Err(CallError::TooLong);
+    let read = async {
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut rest).poll_frame(cx)).await {
+            match frame?.into_data() {
+                Ok(data) if body.len() + data.len() > RESPONSE_BYTES_MAX => {
+                    return Err(CallError::TooLong);
+                }
+                Ok(data) => body.extend_from_slice(&data),
+                Err(frame) => trailers = frame.into_trailers().ok(),
             }
-            Ok(data) => body.extend_from_slice(&data),
-            Err(frame) => trailers = frame.into_trailers().ok(),
         }
-    }
-    Ok(WholeResponse {
+        Ok(())
+    };
+    let read = read.await;
+    WholeResponse {
         head,
-        body: body.freeze(),
+        body: read.map(|()| body.freeze()),
         trailers,
-    })
+    }
 }
 
 /// Decodes the only message of a gRPC response.

@@ -1,10 +1,7 @@
 //! Authorization of the explained request or connection: the rules of each policy, and the field that failed.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use super::answer::{AuthorizationChoice, PolicyRuleTried, Source};
-use crate::snapshot::Provider;
+use crate::snapshot::{Provider, Snapshot};
 use traffic::authz::{
     Attribute, Authorization, Condition, Decision, DryRun, Failure, Policies, Rule, RuleSet,
     Subject, Values,
@@ -16,20 +13,17 @@ const RULES_LISTED_MAX: usize = 1_000;
 /// Maximum number of values of a field that are shown.
 const VALUES_SHOWN_MAX: usize = 4;
 
-/// Providers of external authorization, by name.
-pub(super) type Providers = BTreeMap<Arc<str>, Provider>;
-
 /// Explains the decision of policies on a request, or on a connection of another protocol.
 pub(super) fn explain(
     authorization: &Authorization,
-    providers: &Providers,
+    snapshot: &Snapshot,
     subject: &Subject<'_>,
 ) -> AuthorizationChoice {
     let policies = match subject.request {
         Some(_) => &authorization.http,
         None => &authorization.tcp,
     };
-    let asked = asked(policies, providers, subject);
+    let asked = asked(policies, snapshot, subject);
     let denied_by = asked.as_ref().err().cloned();
     let denied_by = denied_by.or_else(|| denied_by_rules(policies, subject));
     let mut rules = Vec::new();
@@ -73,7 +67,7 @@ pub(super) fn explain(
 /// The reason of a denial: a provider that cannot be asked.
 fn asked(
     policies: &Policies,
-    providers: &Providers,
+    snapshot: &Snapshot,
     subject: &Subject<'_>,
 ) -> Result<Vec<String>, String> {
     let mut asked = Vec::new();
@@ -82,18 +76,22 @@ fn asked(
             continue;
         };
         let rule = named(rule);
-        let Some(Provider { settings, .. }) = providers.get(name) else {
-            return Err(format!("provider `{name}` of {rule} is unknown"));
+        let Some(Provider { settings, .. }) = snapshot.provider(name) else {
+            return Err(match snapshot.providers.get(name) {
+                None => format!("provider `{name}` of {rule} is unknown"),
+                Some(Provider { settings, .. }) => format!(
+                    "the service {}:{} of provider `{name}` of {rule} is unknown",
+                    settings.host, settings.port
+                ),
+            });
         };
+        if subject.request.is_none() && settings.http.is_some() {
+            continue;
+        }
         let (protocol, host, port) = match &settings.http {
             Some(_) => ("HTTP", &settings.host, settings.port),
             None => ("gRPC", &settings.host, settings.port),
         };
-        if subject.request.is_none() && settings.http.is_some() {
-            return Err(format!(
-                "provider `{name}` of {rule} speaks HTTP, so that it cannot be asked about a connection"
-            ));
-        }
         asked.push(format!("`{name}` ({protocol}, {host}:{port}), by {rule}"));
     }
     Ok(asked)

@@ -66,7 +66,7 @@ fn walk(
     let connection = downstream(listener, &name, (question.address, question.client));
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let ends = (question.client, connection.dialed());
-    let policies = authorize::of_listener(&shared, listener).map(|one| (one, &snapshot.providers));
+    let policies = authorize::of_listener(&shared, listener).map(|one| (one, &**snapshot));
     if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
         let (peer, name) = (connection.peer(), connection.server_name());
         let subject = authorize::of_connection(connection.client, peer, name);
@@ -127,13 +127,13 @@ fn host_at<'a>(hosts: &'a HttpHosts, host: &str, local: IpAddr) -> Option<&'a Ar
 /// Records the decision of policies, if any apply; a denial is the outcome.
 fn judged(
     answer: &mut Explanation,
-    policies: Option<(&Authorization, &authorization::Providers)>,
+    policies: Option<(&Authorization, &Snapshot)>,
     subject: Subject<'_>,
 ) {
-    let Some((authorization, providers)) = policies else {
+    let Some((authorization, snapshot)) = policies else {
         return;
     };
-    let choice = authorization::explain(authorization, providers, &subject);
+    let choice = authorization::explain(authorization, snapshot, &subject);
     if let Some(reason) = &choice.denied_by {
         answer.outcome = Outcome::Rejected {
             status: Some(LocalReply::DENIED.status.as_u16()),

@@ -14,7 +14,7 @@ use crate::upstream::{
     AnnouncedClient, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
 };
 use traffic::connection::{ANNOUNCED_IDLE_MAX, PoolSettings, Source};
-use traffic::error::{Error, Kind};
+use traffic::error::{Error, Kind, Retry};
 use traffic::registry::{ClusterState, EndpointState, PendingPermit, RequestPermit};
 
 /// Target of one attempt.
@@ -175,6 +175,18 @@ pub struct Failed {
     pub reused: bool,
     /// Whether any byte of the request may have been sent.
     pub sent: bool,
+}
+
+impl Failed {
+    /// Whether the request may be sent again on a fresh connection, if it is idempotent: the connection broke before a
+    /// response, as idle ones do.
+    pub fn may_repeat(&self) -> bool {
+        self.reused
+            && matches!(
+                self.error.retry(),
+                Retry::Always | Retry::IfConnectionReused
+            )
+    }
 }
 
 /// Maximum connections per attempt that turn out to be closed before a byte was written.

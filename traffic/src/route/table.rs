@@ -28,6 +28,7 @@ pub struct Table {
     rules: Box<[Rule]>,
     index: Option<Box<Index>>,
     reads_added: bool,
+    reads_claims: bool,
 }
 
 impl Table {
@@ -39,6 +40,7 @@ impl Table {
         let index = (rules.len() > SCANNED_MAX).then(|| Box::new(Index::new(&rules)));
         Self {
             reads_added: rules.iter().any(|rule| rule.conditions.reads_added()),
+            reads_claims: rules.iter().any(|rule| rule.conditions.reads_claims()),
             rules,
             index,
         }
@@ -55,6 +57,11 @@ impl Table {
     /// Whether a rule matches on headers that the proxy adds; see [`HeaderKey::is_added`](super::HeaderKey::is_added).
     pub fn reads_added(&self) -> bool {
         self.reads_added
+    }
+
+    /// Whether a rule matches on claims of the verified token.
+    pub fn reads_claims(&self) -> bool {
+        self.reads_claims
     }
 
     /// The rules in order.

@@ -311,6 +311,7 @@ codes! {
     MC003 Error "a pattern of header names has some part of a name";
     MC004 Error "a provider gets at most 1048576 bytes of a body";
     MC005 Error "statusOnError is a status from 200 to 599";
+    MC006 Error "a setting of proxies is a number from 0 to 255, or a duration";
     MC101 Warning "a field of the mesh configuration has an effect";
     MC102 Warning "the mesh configuration fits the flags of the proxy";
     PA301 Error "portLevelMtls comes with a selector";

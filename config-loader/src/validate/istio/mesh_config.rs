@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use traffic::authz::{CheckedBody, ExtAuthz, HeaderNames, HttpCheck, Pattern};
 
 use super::{Check, shared};
-use crate::diagnostic::codes::istio::{MC001, MC002, MC003, MC004, MC005, MC101};
+use crate::diagnostic::codes::istio::{MC001, MC002, MC003, MC004, MC005, MC006, MC101};
 use crate::parse::Node;
 use crate::raw::istio::{ExtAuthzProvider, ExtensionProvider, MeshConfig as Raw, RequestBody};
 use crate::raw::{Field, Map};
@@ -21,6 +21,16 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Largest part of a body that may be sent to a provider.
 const BODY_BYTES_MAX: i64 = 1 << 20;
+
+/// Headers that say how a message is read, and where it goes.
+const FRAMING: [&str; 6] = [
+    "connection",
+    "content-length",
+    "host",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// Fields that have no effect.
 pub const NO_EFFECT: &[&str] = &[
@@ -209,13 +219,35 @@ fn flags(raw: &Raw, root: &Node, check: &mut Check<'_>) -> Vec<(&'static str, St
     }
     let proxies = root.get("defaultConfig");
     for (field, flag) in OF_PROXIES {
-        let value = proxies.and_then(|proxies| setting(proxies.get(field)?));
+        let node = proxies.and_then(|proxies| proxies.get(field));
+        let value = node.and_then(|node| of_proxies(node, field == "concurrency", check));
         set(flag, value.filter(|value| value != "0"));
     }
     let topology = proxies.and_then(|proxies| proxies.get("gatewayTopology"));
-    let trusted = topology.and_then(|topology| setting(topology.get("numTrustedProxies")?));
-    set("trusted-hops", trusted);
+    let node = topology.and_then(|topology| topology.get("numTrustedProxies"));
+    set(
+        "trusted-hops",
+        node.and_then(|node| of_proxies(node, true, check)),
+    );
     flags
+}
+
+/// Returns a number or duration of `defaultConfig`.
+fn of_proxies(node: &Node, is_number: bool, check: &mut Check<'_>) -> Option<String> {
+    let value = setting(node)?;
+    let is_valid = match is_number {
+        true => value.parse::<u8>().is_ok(),
+        false => scalar::parse_duration(&value).is_ok_and(|nanos| nanos >= 0),
+    };
+    if !is_valid {
+        let (kind, example) = match is_number {
+            true => ("a number from 0 to 255", "2"),
+            false => ("a duration", "45s"),
+        };
+        let found = check.error(MC006, node.span, format!("`{value}` is not {kind}"));
+        found.help(format!("write for example `{example}`"));
+    }
+    is_valid.then_some(value)
 }
 
 fn provider_name(raw: &ExtensionProvider, span: Span, check: &mut Check<'_>) -> Option<Arc<str>> {
@@ -411,8 +443,10 @@ fn header_names(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Hea
             Some(suffix) => Pattern::Suffix(suffix.to_ascii_lowercase().into()),
             None => Pattern::of(&name.to_ascii_lowercase()),
         };
-        if matches!(name.as_str(), "" | "*") {
-            let message = format!("`{name}` does not say which headers are meant");
+        let rest = name.strip_prefix('*').or(name.strip_suffix('*'));
+        let rest = rest.unwrap_or(name);
+        if !scalar::is_header_name(rest) {
+            let message = format!("`{name}` is no name of a header, or its beginning or end");
             let found = check.error(MC003, entry.span(), message);
             found.help("write a name, or its beginning or end, such as `x-auth-*`");
         }
@@ -425,10 +459,11 @@ fn added(field: &Field<Map<String>>, check: &mut Check<'_>) -> Vec<(HeaderName, 
     let mut added = Vec::new();
     for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
         let text = value.get().map_or("", String::as_str);
+        let is_framing = FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known));
         match (HeaderName::try_from(name), HeaderValue::from_str(text)) {
-            (Ok(name), Ok(value)) => added.push((name, value)),
+            (Ok(name), Ok(value)) if !is_framing => added.push((name, value)),
             _ => {
-                let message = format!("`{name}: {text}` is not a header");
+                let message = format!("`{name}: {text}` is not a header that can be added");
                 let found = check.error(MC003, key.span(), message);
                 found.help("write a header name, and a value without control characters");
             }

@@ -17,12 +17,12 @@ use crate::exchange::message::saved_head::SavedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
-use crate::pool::{ConnectionChoice, Failed, Incoming, Phase, PoolTarget};
+use crate::pool::{ConnectionChoice, Incoming, Phase, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Host, Protocol};
 use traffic::cluster::RemoteGateway;
-use traffic::error::{Error, Retry};
+use traffic::error::Error;
 
 /// Request in the form in which it goes upstream.
 pub struct Outgoing {
@@ -326,7 +326,7 @@ pub fn run(
             };
             outgoing.sent |= failed.sent;
             let replays =
-                choice == ConnectionChoice::Any && outgoing.repeatable && may_replay(&failed);
+                choice == ConnectionChoice::Any && outgoing.repeatable && failed.may_repeat();
             if !(replays && message.as_mut().is_some_and(Message::rewind)) {
                 return Err(failed.error);
             }
@@ -399,7 +399,7 @@ async fn over_http2(
             Err(failed) => failed,
         };
         *sent |= failed.sent;
-        let replays = choice == ConnectionChoice::Any && repeatable && may_replay(&failed);
+        let replays = choice == ConnectionChoice::Any && repeatable && failed.may_repeat();
         let Some(saved) = saved.as_ref().filter(|_| replays) else {
             return Err(failed.error);
         };
@@ -409,12 +409,4 @@ async fn over_http2(
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = ConnectionChoice::Fresh;
     }
-}
-
-fn may_replay(failed: &Failed) -> bool {
-    failed.reused
-        && matches!(
-            failed.error.retry(),
-            Retry::Always | Retry::IfConnectionReused
-        )
 }

@@ -11,13 +11,21 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::exchange::message::header_changes::HeaderChanges;
 use crate::exchange::message::local_reply::{LocalReply, OwnParts};
+use crate::exchange::service_call::CallError;
 use crate::telemetry::ResponseFlags;
 
-/// Largest number of headers that are taken from an answer.
-pub(super) const HEADERS_MAX: usize = 64;
+/// Largest number of changes that an answer may ask for.
+const CHANGES_MAX: usize = 64;
 
-/// Characters that a query cannot have (RFC 3986, section 3.4).
-const NOT_IN_QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
+/// Characters that a query cannot have (RFC 3986, section 3.4), or that would end a value of it.
+const NOT_IN_QUERY: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'&')
+    .add(b'+')
+    .add(b'<')
+    .add(b'>');
 
 /// Answer of a provider.
 #[derive(Debug)]
@@ -51,6 +59,20 @@ pub(super) struct Changes {
 }
 
 impl Changes {
+    /// Returns the changes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are more than are made: none may be left out.
+    pub(super) fn bounded(self) -> Result<Self, CallError> {
+        let query = self.query.len() + self.query_removed.len();
+        let headers = self.set.0.len() + self.removed.len() + self.response.0.len();
+        match query + headers <= CHANGES_MAX {
+            true => Ok(self),
+            false => Err(CallError::TooLong),
+        }
+    }
+
     /// Changes a request. Returns whether anything of it changed that routes may match.
     pub(super) fn apply<B>(&self, request: &mut Request<B>) -> bool {
         let changes_query = !(self.query.is_empty() && self.query_removed.is_empty());
@@ -103,7 +125,13 @@ pub(super) fn is_copied(name: &HeaderName) -> bool {
         TRANSFER_ENCODING,
         UPGRADE,
     ];
-    let others = ["keep-alive", "proxy-connection", "http2-settings"];
+    let others = [
+        "expect",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "x-strait-from-cluster",
+    ];
     !FRAMING.contains(name) && !others.contains(&name.as_str())
 }
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Version};
 
-use super::answer::{Answer, Changes, HEADERS_MAX, is_copied};
+use super::answer::{Answer, Changes, is_copied};
 use super::check::{Asking, PARTIAL_BODY, Sent};
 use super::messages::{
     Address, AttributeContext, CheckRequest, CheckResponse, DeniedResponse, HeaderOption,
@@ -35,13 +35,13 @@ pub(super) async fn ask<B>(
     let response = check(call, asking, Some(http)).await?;
     let code = response.status.map_or(0, |status| status.code);
     if code == 0 {
-        let changes = response.ok_response.map(changes);
+        let changes = response.ok_response.map(changes).transpose()?;
         return Ok(Answer::Allowed(Box::new(changes.unwrap_or_default())));
     }
     if response.error_response.is_some() {
         return Err(CallError::Malformed);
     }
-    Ok(denial(response.denied_response.unwrap_or_default()))
+    denial(response.denied_response.unwrap_or_default())
 }
 
 /// Asks a provider about a connection of another protocol than HTTP. Returns whether it may go on.
@@ -154,54 +154,63 @@ fn texts(headers: &HeaderMap) -> BTreeMap<String, String> {
     texts
 }
 
-fn changes(ok: OkResponse) -> Changes {
+fn changes(ok: OkResponse) -> Result<Changes, CallError> {
     let removed = ok.headers_to_remove.into_iter();
     let removed = removed.filter_map(|name| HeaderName::try_from(name).ok());
+    let query = ok.query_parameters_to_set.into_iter();
     Changes {
-        set: headers(ok.headers),
-        removed: removed
-            .filter(|name| *name != HOST)
-            .take(HEADERS_MAX)
-            .collect(),
-        query: ok
-            .query_parameters_to_set
-            .into_iter()
-            .map(|pair| (pair.key, pair.value))
-            .collect(),
+        set: headers(ok.headers)?,
+        removed: removed.filter(is_copied).collect(),
+        query: query.map(|pair| (pair.key, pair.value)).collect(),
         query_removed: ok.query_parameters_to_remove,
-        response: headers(ok.response_headers_to_add),
+        response: headers(ok.response_headers_to_add)?,
     }
+    .bounded()
 }
 
-/// Returns the headers that are valid and may be copied.
-fn headers(options: Vec<HeaderOption>) -> HeaderChanges {
-    let valid = options.into_iter().filter_map(|option| {
+/// Returns the headers that may be copied.
+///
+/// # Errors
+///
+/// Fails if a value is not valid: without it, that of the client would stay.
+fn headers(options: Vec<HeaderOption>) -> Result<HeaderChanges, CallError> {
+    let mut changes = HeaderChanges::default();
+    for option in options {
         let how = match (option.append, option.append_action) {
             (Some(append), _) if append.value => SetHeader::Append,
             (Some(_), _) | (None, 0 | 2) => SetHeader::Overwrite,
             (None, 1) => SetHeader::IfAbsent,
             (None, 3) => SetHeader::IfPresent,
-            (None, _) => return None,
+            (None, _) => return Err(CallError::Malformed),
         };
-        let pair = option.header?;
-        let name = HeaderName::try_from(pair.key).ok()?;
-        let value = HeaderValue::try_from(pair.value).ok()?;
-        is_copied(&name).then_some((name, value, how))
-    });
-    HeaderChanges(valid.take(HEADERS_MAX).collect())
+        let pair = option.header.unwrap_or_default();
+        // pseudo-headers, which no answer may set, are not valid names
+        let Ok(name) = HeaderName::try_from(pair.key) else {
+            continue;
+        };
+        let value = match pair.raw_value.is_empty() {
+            true => pair.value.into_bytes(),
+            false => pair.raw_value,
+        };
+        let value = HeaderValue::try_from(value).map_err(|_| CallError::Malformed)?;
+        if is_copied(&name) {
+            changes.0.push((name, value, how));
+        }
+    }
+    Ok(changes)
 }
 
-fn denial(denied: DeniedResponse) -> Answer {
+fn denial(denied: DeniedResponse) -> Result<Answer, CallError> {
     let status = denied.status.map_or(0, |status| status.code);
     let status = u16::try_from(status)
         .ok()
         .filter(|status| (200..=599).contains(status));
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
     let mut kept = HeaderMap::new();
-    headers(denied.headers).apply(&mut kept);
-    Answer::Denied {
+    headers(denied.headers)?.apply(&mut kept);
+    Ok(Answer::Denied {
         status: status.unwrap_or(StatusCode::FORBIDDEN),
         headers: kept,
         body: denied.body,
-    }
+    })
 }

@@ -3,15 +3,15 @@
 //! Source: Envoy's filter ext_authz, `http_service`; MeshConfig `envoyExtAuthzHttp`.
 
 use bytes::Bytes;
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 
-use super::answer::{Answer, Changes, HEADERS_MAX, is_copied};
+use super::answer::{Answer, Changes, is_copied};
 use super::check::{PARTIAL_BODY, Sent};
 use crate::exchange::message::header_changes::{HeaderChanges, SetHeader};
 use crate::exchange::select::find_route::authority;
 use crate::exchange::service_call::{CallError, ServiceCall, head};
-use traffic::authz::{ExtAuthz, HttpCheck};
+use traffic::authz::HttpCheck;
 
 const TIMEOUT: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
 
@@ -21,7 +21,6 @@ const TO_REMOVE: &str = "x-envoy-auth-headers-to-remove";
 /// Asks a provider about a request.
 pub(super) async fn ask<B>(
     call: &ServiceCall<'_>,
-    settings: &ExtAuthz,
     check: &HttpCheck,
     request: &Request<B>,
     sent: &Sent,
@@ -43,7 +42,7 @@ pub(super) async fn ask<B>(
     for (name, value) in &check.added {
         parts.headers.insert(name, value.clone());
     }
-    let milliseconds = u64::try_from(settings.timeout.as_millis()).unwrap_or(u64::MAX);
+    let milliseconds = u64::try_from(call.timeout.as_millis()).unwrap_or(u64::MAX);
     parts.headers.insert(TIMEOUT, milliseconds.into());
     if let Some(is_partial) = sent.is_partial {
         parts.headers.insert(PARTIAL_BODY, flag(is_partial));
@@ -53,9 +52,16 @@ pub(super) async fn ask<B>(
     let host = host.unwrap_or_else(|| call.service.authority.clone());
     let (head, body) = call.http(parts, host, sent.body.clone()).await?;
     match head.status {
-        StatusCode::OK => Ok(Answer::Allowed(Box::new(changes(check, &head.headers)))),
-        status if status.is_server_error() => Err(CallError::Status(status)),
-        status => Ok(denial(check, status, &head.headers, body)),
+        StatusCode::OK => {
+            body?;
+            Ok(Answer::Allowed(Box::new(changes(check, &head.headers)?)))
+        }
+        status if status.is_client_error() || status.is_redirection() || status.is_success() => {
+            // a denial without its whole page is still one
+            let body = body.unwrap_or_default();
+            denial(check, status, &head.headers, body)
+        }
+        status => Err(CallError::Status(status)),
     }
 }
 
@@ -65,11 +71,10 @@ pub(super) fn flag(value: bool) -> HeaderValue {
 
 /// Iterates over the headers of an answer that may be copied.
 fn copied(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-    let copied = headers.iter().filter(|(name, _)| is_copied(name));
-    copied.take(HEADERS_MAX)
+    headers.iter().filter(|(name, _)| is_copied(name))
 }
 
-fn changes(check: &HttpCheck, headers: &HeaderMap) -> Changes {
+fn changes(check: &HttpCheck, headers: &HeaderMap) -> Result<Changes, CallError> {
     let mut changes = Changes::default();
     for (name, value) in copied(headers) {
         if check.to_upstream.include(name) {
@@ -83,11 +88,8 @@ fn changes(check: &HttpCheck, headers: &HeaderMap) -> Changes {
     let removed = removed.filter_map(|names| names.to_str().ok());
     let removed = removed.flat_map(|names| names.split(','));
     let removed = removed.filter_map(|name| HeaderName::try_from(name.trim()).ok());
-    changes.removed = removed
-        .filter(|name| *name != HOST)
-        .take(HEADERS_MAX)
-        .collect();
-    changes
+    changes.removed = removed.filter(is_copied).collect();
+    changes.bounded()
 }
 
 /// Adds a header in place of others of its name, but beside further lines of the same answer.
@@ -99,7 +101,12 @@ fn add(changes: &mut HeaderChanges, name: &HeaderName, value: &HeaderValue) {
     changes.0.push((name.clone(), value.clone(), how));
 }
 
-fn denial(check: &HttpCheck, status: StatusCode, headers: &HeaderMap, body: Bytes) -> Answer {
+fn denial(
+    check: &HttpCheck,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Result<Answer, CallError> {
     const ALWAYS: [&str; 2] = ["location", "www-authenticate"];
     let is_sent = |name: &HeaderName| {
         check.to_denied.is_empty()
@@ -110,9 +117,9 @@ fn denial(check: &HttpCheck, status: StatusCode, headers: &HeaderMap, body: Byte
     for (name, value) in copied(headers).filter(|(name, _)| is_sent(name)) {
         kept.append(name, value.clone());
     }
-    Answer::Denied {
+    Ok(Answer::Denied {
         status,
         headers: kept,
         body,
-    }
+    })
 }

@@ -152,13 +152,15 @@ pub(super) struct OkResponse {
     pub query_parameters_to_remove: Vec<String>,
 }
 
-/// `envoy.config.core.v3.QueryParameter`, and `HeaderValue` without a raw value.
+/// `envoy.config.core.v3.QueryParameter`, and `HeaderValue`, which alone has a raw value.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Pair {
     #[prost(string, tag = "1")]
     pub key: String,
     #[prost(string, tag = "2")]
     pub value: String,
+    #[prost(bytes = "vec", tag = "3")]
+    pub raw_value: Vec<u8>,
 }
 
 /// `envoy.config.core.v3.HeaderValueOption`.

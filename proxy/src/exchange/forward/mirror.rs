@@ -23,6 +23,7 @@ use crate::exchange::own_request::OwnRequest;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::Worker;
+use crate::pool::ConnectionChoice;
 use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::Protocol;
@@ -158,7 +159,8 @@ impl Copying {
 
     /// Sends the copy and reads its response completely.
     async fn send(&mut self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
-        let mut response = self.request.send(parts, body).await?;
+        let sent = self.request.send(parts, body, ConnectionChoice::Any);
+        let mut response = sent.await.map_err(|failed| failed.error)?;
         let body = response.body_mut();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
             frame?;

@@ -14,6 +14,7 @@ fn indexed(rules: Vec<Rule>) -> Table {
         rules,
         index,
         reads_added: false,
+        reads_claims: false,
     }
 }
 

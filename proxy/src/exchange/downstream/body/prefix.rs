@@ -13,29 +13,35 @@ pub struct PrefixError;
 
 impl DownstreamBody {
     /// Reads more than `max` bytes of the body, or all of it, and puts them back. Returns them, and whether they are the
-    /// whole body.
+    /// whole body. With `is_part_enough`, `max` bytes are enough: the rest may come late.
     ///
     /// # Errors
     ///
     /// Fails if the body breaks off before.
-    pub async fn prefix(&mut self, max: usize) -> Result<(Bytes, bool), PrefixError> {
+    pub async fn prefix(
+        &mut self,
+        max: usize,
+        is_part_enough: bool,
+    ) -> Result<(Bytes, bool), PrefixError> {
+        let enough = if is_part_enough { max } else { max + 1 };
         let Self::Stream(inlet) = self else {
             return Ok((Bytes::new(), true));
         };
         let mut read = BytesMut::new();
-        let is_whole = poll_fn(|cx| inlet.0.poll_prefix(cx, max, &mut read)).await;
+        let ended = poll_fn(|cx| inlet.0.poll_prefix(cx, enough, &mut read)).await;
         let bytes = read.freeze();
         inlet.0.put_back(bytes.clone());
-        Ok((bytes, is_whole?))
+        let is_whole = ended? && bytes.len() <= max;
+        Ok((bytes, is_whole))
     }
 }
 
 impl Lane {
-    /// Takes received bytes until there are more than `max`. Ready with whether the body ended before.
+    /// Takes received bytes until there are enough. Ready with whether the body has ended.
     fn poll_prefix(
         &self,
         cx: &std::task::Context<'_>,
-        max: usize,
+        enough: usize,
         read: &mut BytesMut,
     ) -> Poll<Result<bool, PrefixError>> {
         let mut state = self.state.borrow_mut();
@@ -43,11 +49,8 @@ impl Lane {
             read.extend_from_slice(&state.next());
             self.touch();
         }
-        if read.len() > max {
-            return Poll::Ready(Ok(false));
-        }
-        if state.ended {
-            return Poll::Ready(Ok(true));
+        if read.len() >= enough || state.ended {
+            return Poll::Ready(Ok(state.ended));
         }
         if state.fault.is_some() {
             return Poll::Ready(Err(PrefixError));

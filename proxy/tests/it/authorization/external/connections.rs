@@ -32,13 +32,8 @@ fn provider_is_asked_about_raw_tcp() {
         ("envoyExtAuthzGrpc", no, "", "", "ext_authz_close"),
         ("envoyExtAuthzGrpc", closed, "", "", "ext_authz_close"),
         ("envoyExtAuthzGrpc", closed, "failOpen: true", "hello", ""),
-        (
-            "envoyExtAuthzHttp",
-            yes,
-            "",
-            "",
-            "rbac_access_denied_matched_policy[ns[default]-policy[ask]-rule[0]-deny-due-to-bad-CUSTOM-action]",
-        ),
+        // as in Istio, a provider over HTTP has no effect on connections
+        ("envoyExtAuthzHttp", no, "", "hello", ""),
     ] {
         let start = Start::new();
         let config = NamedTempFile::new().unwrap();
@@ -85,4 +80,22 @@ fn upgrade_is_checked_without_a_body() {
     let seen = provider.only();
     assert_eq!(seen.header("x-envoy-auth-partial-body"), None);
     assert_eq!(seen.header("content-length"), Some("0"));
+}
+
+#[test]
+fn upgrade_with_a_body_is_checked_like_any_request() {
+    let provider = answering(200);
+    let body = "failOpen: true, includeRequestBodyInCheck: {maxRequestBytes: 8}";
+    let edge = Edge::http(body, &provider);
+    for framing in [
+        "content-length: 9\r\n\r\n123456789",
+        "transfer-encoding: chunked\r\n\r\n9\r\n123456789\r\n0\r\n\r\n",
+    ] {
+        let text = format!(
+            "POST /chat HTTP/1.1\r\nHost: a.test\r\nconnection: upgrade\r\nupgrade: x\r\n{framing}"
+        );
+        let reply = Raw::connect(edge.proxy.edge).send(text).reply();
+        assert_eq!(reply.status, 413, "{framing}");
+    }
+    assert!(provider.seen().is_empty() && edge.origin.seen().is_empty());
 }

@@ -363,3 +363,38 @@ fn malformed_answers_and_errors_deny() {
         );
     }
 }
+
+#[test]
+fn change_that_cannot_be_made_denies() {
+    let many = |count: usize| (0..count).map(|number| format!("x-{number}")).collect();
+    let provider = Provider::start(move |asked| {
+        let http = asked
+            .attributes
+            .clone()
+            .unwrap()
+            .request
+            .unwrap()
+            .http
+            .unwrap();
+        let mut ok = Ok::default();
+        match &*http.path {
+            "/value" => ok.headers.push(header("x-user", "bad\nvalue", None, 0)),
+            "/action" => ok.headers.push(header("x-user", "ann", None, 9)),
+            "/many" => ok.headers_to_remove = many(65),
+            _ => ok.headers_to_remove = many(64),
+        }
+        CheckResponse {
+            ok: Some(ok),
+            ..CheckResponse::default()
+        }
+    });
+    let edge = provider.edge("");
+    for path in ["/value", "/action", "/many"] {
+        assert_eq!(
+            edge.request(path, "x-user: forged\r\n").status,
+            403,
+            "{path}"
+        );
+    }
+    assert_eq!(edge.request("/", "").status, 200);
+}

@@ -1,6 +1,6 @@
 //! Providers over HTTP.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::mpsc;
 
 use super::*;
@@ -204,6 +204,90 @@ fn unknown_providers_deny_what_they_are_asked_about() {
         .unwrap()
     });
     assert_eq!(edge.request("/a", "").status, 403);
+}
+
+#[test]
+fn unknown_service_denies_whatever_its_provider_says() {
+    let provider = answering(200);
+    let edge = Edge::http("failOpen: true", &provider);
+    assert_eq!(edge.request("/a", "").status, 200);
+    let config = super::provider("envoyExtAuthzHttp", "failOpen: true");
+    edge.configure(&config.replace("authz.test", "nowhere.test"));
+    let reply = edge.request("/a", "");
+    assert_eq!(
+        (reply.status, &*reply.body),
+        (403, b"RBAC: access denied".as_slice())
+    );
+    edge.proxy
+        .has_logged("the service nowhere.test:80, which no resource names");
+}
+
+#[test]
+fn denial_stays_one_without_its_page() {
+    let provider = Origin::start(Back::H1, |request: Request<Incoming>| async move {
+        let status = if request.uri().path() == "/large" {
+            403
+        } else {
+            200
+        };
+        let mut response = Response::new(full(vec![b'x'; 2 << 20]));
+        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+        response
+    });
+    let edge = Edge::http("failOpen: true", &provider);
+    assert_eq!(edge.request("/large", "").status, 403);
+    assert!(edge.origin.seen().is_empty());
+    assert_eq!(edge.request("/", "").status, 200);
+    let failures = [("result", "allowed")];
+    assert_eq!(
+        edge.proxy
+            .metric("strait_ext_authz_failures_total", &failures),
+        1.0
+    );
+}
+
+#[test]
+fn answer_with_too_many_changes_is_a_failure() {
+    let provider = Origin::start(Back::H1, |request: Request<Incoming>| async move {
+        let count = if request.uri().path() == "/many" {
+            65
+        } else {
+            64
+        };
+        let mut response = reply(200, &[("unrelated", "1")]);
+        for number in 0..20 {
+            let name = format!("x-other-{number}").parse::<hyper::header::HeaderName>();
+            response
+                .headers_mut()
+                .append(name.unwrap(), "1".parse().unwrap());
+        }
+        for _ in 0..count {
+            response
+                .headers_mut()
+                .append("x-up", "ann".parse().unwrap());
+        }
+        response
+    });
+    let edge = Edge::http("headersToUpstreamOnAllow: [x-up]", &provider);
+    assert_eq!(edge.request("/", "x-up: forged\r\n").status, 200);
+    let count = edge.last().headers.get_all("x-up").iter().count();
+    assert_eq!(count, 64);
+    assert_eq!(edge.request("/many", "x-up: forged\r\n").status, 403);
+}
+
+#[test]
+fn connection_that_the_provider_closed_is_replaced() {
+    let provider = RawOrigin::start(|_, mut stream| {
+        // each connection answers once, and says nothing of its end
+        let mut head = [0; 4096];
+        if stream.read(&mut head).is_ok_and(|count| count > 0) {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let edge = Edge::start("envoyExtAuthzHttp", "", Back::H1, provider.address);
+    for _ in 0..200 {
+        assert_eq!(edge.request("/", "").status, 200);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::diagnostic::codes::common::CM017;
-use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004, CLS005, CLS006};
+use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004, CLS005, CLS006, CLS007};
 use crate::options::RemoteCluster;
 use crate::raw::Field;
 use crate::resource::flomesh::ClusterKey;
@@ -24,6 +24,8 @@ pub struct ClusterSettings {
     pub network: Arc<str>,
     /// Default locality (`region/zone/subzone`) of endpoints without one; empty if not set.
     pub locality: Arc<str>,
+    /// Trust domain of the cluster's workloads; `None` for that of the proxy.
+    pub trust_domain: Option<Arc<str>>,
     /// Gateway of the cluster.
     pub gateway: Option<GatewaySettings>,
 }
@@ -86,6 +88,7 @@ struct Cluster {
     key: Field<String>,
     network: Field<String>,
     locality: Field<String>,
+    trust_domain: Field<String>,
     gateway: Field<Gateway>,
 }
 
@@ -158,10 +161,21 @@ fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<Cluster
             let message = "must be region/zone/subzone, or the first parts of it";
             api::invalid(&raw.locality, message, CLS005, check);
         }
+        let trust_domain = api::some_text(&raw.trust_domain);
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
+        if trust_domain
+            .as_ref()
+            .is_some_and(|domain| !domain.bytes().all(is_plain))
+        {
+            let message = "must be a trust domain in lower case, without `spiffe://`";
+            api::invalid(&raw.trust_domain, message, CLS007, check);
+        }
         clusters.extend(key.map(|key| ClusterSettings {
             key,
             network: api::text(&raw.network),
             locality: api::text(&raw.locality),
+            trust_domain,
             gateway,
         }));
     }
@@ -326,7 +340,7 @@ mod tests {
             assert!(codes.iter().any(is_it), "{expected} in {found:#?}");
         }
         assert_eq!(codes.len(), 8, "{found:#?}");
-        let text = "clusters:\n- {key: a/b/c/d, locality: a/b/c/d, gateway: {host: a, port: 1, tls: {mode: SIMPLE, sni: 'b c'}}}\n";
+        let text = "clusters:\n- {key: a/b/c/d, locality: a/b/c/d, trustDomain: C2.test, gateway: {host: a, port: 1, tls: {mode: SIMPLE, sni: 'b c'}}}\n";
         let places: Vec<String> = read(text).unwrap_err();
         let places: Vec<&str> = places
             .iter()
@@ -334,13 +348,14 @@ mod tests {
             .collect();
         let expected = [
             "2:28 CLS005 clusters[0].locality",
-            "2:90 CLS006 clusters[0].gateway.tls.sni",
+            "2:50 CLS007 clusters[0].trustDomain",
+            "2:112 CLS006 clusters[0].gateway.tls.sni",
         ];
         assert!(
             expected.iter().all(|one| places.contains(one)),
             "{places:?}"
         );
-        assert_eq!(places.len(), 2);
+        assert_eq!(places.len(), 3);
         let list = read("- {key: a/b/c/d}\n").unwrap_err();
         assert_eq!(list.len(), 1, "{list:?}");
         assert!(

@@ -14,7 +14,7 @@ macro_rules! kinds {
         $generate! {
             "security.istio.io" AuthorizationPolicy authorization_policies istio policy;
             "flomesh.io" Cluster clusters flomesh;
-            "discovery.mesh.gloo.solo.io" Destination destinations gloo;
+            "discovery.mesh.gloo.solo.io" Destination destinations gloo standing;
             "networking.istio.io" DestinationRule destination_rules istio;
             "discovery.k8s.io" EndpointSlice endpoint_slices core marked;
             "networking.istio.io" Gateway gateways istio;

@@ -83,7 +83,7 @@ pub fn compile_again(
         (&changes, &tape),
     );
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
-    let authorization = rules.follow(inputs);
+    let authorization = rules.follow(inputs, services.members(view));
     let providers = providers::providers(authorization.as_deref(), inputs.identity, &mut clusters);
     let Built {
         clusters,

@@ -80,10 +80,12 @@ const CERTIFICATES_SETTLE: Duration = Duration::from_millis(100);
 pub const DNS_CHANGES_MAX: usize = 1_024;
 
 /// Kinds without which the proxy could serve what they forbid, as they are written in a file.
-const SECURITY_KINDS: [&str; 3] = [
+const SECURITY_KINDS: [&str; 4] = [
     "AuthorizationPolicy",
     "PeerAuthentication",
     "RequestAuthentication",
+    // access policies of Gloo, in a Destination
+    "appliedAccessPolicies",
 ];
 
 /// Result of the sources' last look.

@@ -213,6 +213,8 @@ pub struct MemberSettings {
     pub network: String,
     /// `region/zone/subzone` of endpoints that name none; empty for region and zone of `key`.
     pub locality: String,
+    /// Trust domain of the cluster's workloads; `None` for that of the proxy.
+    pub trust_domain: Option<String>,
     /// Gateway of the cluster, if it is configured.
     pub gateway: Option<MemberGateway>,
 }
@@ -261,9 +263,10 @@ impl Hash for MemberSettings {
             key,
             network,
             locality,
+            trust_domain,
             gateway,
         } = self;
-        (key, network, locality).hash(hasher);
+        (key, network, locality, trust_domain).hash(hasher);
         let Some(MemberGateway { host, port, tls }) = gateway else {
             return hasher.write_u8(0);
         };
@@ -334,6 +337,13 @@ impl Identity {
             }
             _ => true,
         }
+    }
+
+    /// Returns the trust domains of clients in the mesh: those of the workload, and those of remote clusters.
+    pub fn trust_domains(&self) -> impl Iterator<Item = &str> {
+        let members = self.members.iter();
+        let told = members.filter_map(|member| member.trust_domain.as_deref());
+        self.workload.trust_domains().chain(told)
     }
 
     /// Returns the rules by which short service names are resolved.

@@ -65,7 +65,7 @@ impl Describes for Destination {
                     take(&host, Source::External(Arc::clone(object)));
                 }
             }
-            Backing::Kube(_) | Backing::Nothing => {}
+            Backing::Denied(_) | Backing::Kube(_) | Backing::Nothing => {}
         }
         for host in object.hosts(domain) {
             take(&host, source());

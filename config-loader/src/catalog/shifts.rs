@@ -63,7 +63,7 @@ impl Object<Destination> {
         let others = others.map(|host| hostname::canonical(host).into_owned());
         match &self.spec.backing {
             Backing::Kube(kube) => others.chain([kube.service.host(domain)]).collect(),
-            Backing::External(_) | Backing::Nothing => others.collect(),
+            Backing::Denied(_) | Backing::External(_) | Backing::Nothing => others.collect(),
         }
     }
 

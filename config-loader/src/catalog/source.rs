@@ -44,7 +44,9 @@ impl Source {
         match self {
             Source::Destination(object) => match &object.spec.backing {
                 Backing::Kube(kube) => &kube.service.namespace,
-                Backing::External(_) | Backing::Nothing => &object.id.namespace,
+                Backing::Denied(_) | Backing::External(_) | Backing::Nothing => {
+                    &object.id.namespace
+                }
             },
             _ => &self.id().namespace,
         }
@@ -99,7 +101,7 @@ impl Source {
                     let ports = service.ports.iter();
                     ports.map(|port| (port.port, &*port.name)).collect()
                 }
-                Backing::Nothing => Vec::new(),
+                Backing::Denied(_) | Backing::Nothing => Vec::new(),
             },
             Source::Exposure(_) => Vec::new(),
         }

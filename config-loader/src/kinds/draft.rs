@@ -15,7 +15,7 @@ use crate::kind::{Kind, ObjectRef};
 use crate::parse::{Node, Reader, place_all};
 use crate::raw::{Field, ObjectMeta};
 use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
-use crate::span::Line;
+use crate::span::{Line, Span};
 use crate::validate::{Check, annotations};
 
 /// Part of a document that a raw type represents.
@@ -174,8 +174,8 @@ impl<'a> Draft<'a> {
             .name
             .as_ref()
             .map(|name| ObjectRef::new(kind, Arc::clone(&metadata.namespace), Arc::clone(name)));
-        // a security policy restricts clients even if its name is missing or invalid
-        let is_refused = id.is_none() && kind.is_security();
+        // what restricts clients does so even if its name is missing or invalid
+        let is_refused = id.is_none() && (kind.is_security() || kind == Kind::Destination);
         let unnamed =
             is_refused.then(|| ObjectRef::new(kind, Arc::clone(&metadata.namespace), UNNAMED));
         let id = id.or(unnamed);
@@ -224,8 +224,12 @@ impl<'a> Draft<'a> {
             self.found.retain(|found| found.code != CM021);
         }
         let pass = self.options.unknown_fields_pass && !self.kind.is_security();
+        // misspelt, a field of an access policy could admit more clients
+        let status = self.node.get("status");
+        let access = status.and_then(|status| status.get("appliedAccessPolicies"));
+        let access = access.map_or(Span::NONE, |access| access.span);
         let unknown = self.found.iter_mut().filter(|found| found.code == CM021);
-        for found in unknown.filter(|_| pass) {
+        for found in unknown.filter(|found| pass && !access.contains(found.span)) {
             found.severity = Severity::Warning;
         }
     }

@@ -54,7 +54,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "networking.mesh.gloo.solo.io",
         "AccessPolicy",
         FORWARDED,
-        DENY_ELSEWHERE,
+        "`status.appliedAccessPolicies` of Destinations, where Gloo says to which of them it applies",
     ),
     policy(
         "policy.flomesh.io",

@@ -8,8 +8,8 @@ mod object_ref;
 mod status;
 mod traffic_policy;
 
-pub use access_policy::{AccessPolicy, AppliedAccessPolicy, DestinationSelector, SourceSelector};
-pub use destination::{Backing, Destination};
+pub use access_policy::{AccessPolicy, AppliedAccessPolicy, SourceSelector};
+pub use destination::{Backing, DeniedWorkloads, Destination};
 pub use external_service::{ExternalEndpoint, ExternalPort, ExternalProtocol, ExternalService};
 pub use kube_service::{
     EndpointPort, EndpointSubset, KubeEndpoint, KubePort, KubeService, KubeServiceType,

@@ -17,6 +17,7 @@ mod virtual_service;
 mod workload_entry;
 
 pub use authorization_policy::authorization_policy;
+pub(in crate::validate) use authorization_policy::policy_values;
 pub use destination_rule::destination_rule;
 pub use gateway::gateway;
 pub use mesh_config::{NO_EFFECT, mesh_config};

@@ -59,10 +59,7 @@ pub fn rows() -> &'static [Row] {
 const WRITTEN: &[(Kind, &[&str])] = &[
     (
         Kind::Destination,
-        &[
-            "status.appliedAccessPolicies",
-            "status.requiredSubsets[].trafficShift.destinations[].options",
-        ],
+        &["status.requiredSubsets[].trafficShift.destinations[].options"],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
     (Kind::Service, &["spec.externalIPs"]),
@@ -84,8 +81,9 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
         Kind::Destination,
         &[
             "spec.kubeService.subsets",
-            "spec.kubeService.workloadSelectorLabels",
             "spec.externalService.name",
+            "status.appliedAccessPolicies[].observedGeneration",
+            "status.appliedAccessPolicies[].spec.destinationSelector",
             "status.requiredSubsets[].observedGeneration",
             "status.appliedTrafficPolicies[].observedGeneration",
             "status.appliedFederation.virtualMeshRef",

@@ -319,6 +319,7 @@ spec.trafficDistribution effects::traffic_distribution_of_an_import_prefers_the_
 
 # Destination discovery.mesh.gloo.solo.io
 spec.kubeService.ref multicluster::foreign::scenarios_71_and_72_a_federated_host_routes_to_workloads_of_its_cluster
+spec.kubeService.workloadSelectorLabels authorization::gloo::access_policies_apply_to_the_workloads_of_their_destination
 spec.kubeService.labels multicluster::hops::scenario_72_requests_reach_the_remote_gateway_over_mesh_tls
 spec.kubeService.ports[] multicluster::foreign::port_of_workloads_is_found_by_name_or_by_number
 spec.kubeService.ports[].protocol effects::ports_of_other_clusters_speak_what_they_declare
@@ -337,6 +338,11 @@ spec.kubeService.serviceType multicluster::hops::scenario_72_requests_reach_the_
 spec.externalService multicluster::foreign::scenario_76_endpoints_of_an_external_service_use_their_own_ports
 spec.externalService.addresses multicluster::outside::addresses_of_external_services_route_to_them
 spec.mesh multicluster::foreign::scenario_71_a_federated_host_is_known_in_the_meshes_that_it_is_federated_to
+status.appliedAccessPolicies authorization::gloo::sources_of_access_policies_are_identities_of_clusters
+status.appliedAccessPolicies[].ref authorization::gloo::explain_and_metrics_name_the_destination
+status.appliedAccessPolicies[].spec.allowedPaths authorization::gloo::allowed_paths_methods_and_ports_are_one_operation
+status.appliedAccessPolicies[].spec.allowedMethods authorization::gloo::allowed_paths_methods_and_ports_are_one_operation
+status.appliedAccessPolicies[].spec.allowedPorts authorization::gloo::allowed_paths_methods_and_ports_are_one_operation
 status.appliedTrafficPolicies multicluster::requirements::a_shift_applies_only_where_its_policy_is_attached
 status.localFqdn multicluster::foreign::a_local_name_is_known_in_its_own_cluster_only
 status.appliedFederation multicluster::foreign::scenario_71_a_federated_host_is_known_in_the_meshes_that_it_is_federated_to

@@ -67,6 +67,7 @@ fn remote_cluster(member: &MemberSettings) -> Value {
         "cluster_key": member.key,
         "network": member.network,
         "locality": member.locality,
+        "trust_domain": member.trust_domain,
         "gateway": gateway,
     })
 }

@@ -1,7 +1,8 @@
-//! AuthorizationPolicies that apply to this proxy, as rules of `authz`.
+//! AuthorizationPolicies that apply to this proxy, and access policies of Gloo, as rules of `authz`.
 //!
 //! Rules of a policy are kept from one compile to the next while the policy stays the same object.
 
+mod access_policies;
 mod principals;
 mod rule;
 #[cfg(test)]
@@ -15,8 +16,11 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::AuthorizationPolicy;
 use config_loader::resource::istio::authorization_policy::{Action, PolicyMode};
 
+use access_policies::KeptAccessPolicies;
+
 use crate::compile::Inputs;
 use crate::compile::applies::workload;
+use crate::compile::members::Members;
 use crate::identity::Identity;
 use crate::telemetry::{PolicyLabels, StatsRegistry};
 use traffic::authz::{Authorization, DryRun, Policies, Rule, RuleSet};
@@ -27,6 +31,7 @@ const POLICY_LABELS_MAX: usize = 1_000;
 /// Rules of the last compile.
 #[derive(Default)]
 pub(in crate::compile) struct KeptRules {
+    access_policies: KeptAccessPolicies,
     policies: Vec<Arc<PolicyRules>>,
     authorization: Option<Arc<Authorization>>,
 }
@@ -40,7 +45,11 @@ struct PolicyRules {
 
 impl KeptRules {
     /// Returns the policies that apply to a proxy; `None` without any.
-    pub(in crate::compile) fn follow(&mut self, inputs: &Inputs<'_>) -> Option<Arc<Authorization>> {
+    pub(in crate::compile) fn follow(
+        &mut self,
+        inputs: &Inputs<'_>,
+        members: &Members,
+    ) -> Option<Arc<Authorization>> {
         let identity = inputs.identity;
         let mut selected: Vec<_> =
             policies_of::<AuthorizationPolicy>(inputs.resources, workload(identity)).collect();
@@ -50,6 +59,7 @@ impl KeptRules {
                 policy.age(),
             )
         });
+        selected.extend(self.access_policies.follow(inputs, members));
         let is_kept = |(kept, policy): (&Arc<PolicyRules>, &&Arc<Object<_>>)| {
             Arc::ptr_eq(&kept.object, policy)
         };

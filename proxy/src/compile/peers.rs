@@ -101,7 +101,7 @@ impl<'a> Peers<'a> {
 /// mesh and its trust domain.
 pub fn server_settings(identity: &Identity, alpn: Alpn) -> ServerSettings {
     let (own, root) = mesh(identity);
-    let trust_domains = identity.workload.trust_domains();
+    let trust_domains = identity.trust_domains();
     ServerSettings {
         identities: vec![own],
         clients: Some(Box::new(ClientCertRequirements {

@@ -186,9 +186,21 @@ impl Publisher {
         self.slot.store(Arc::clone(&snapshot));
         self.generation.send_replace(snapshot.generation);
         self.registry.journal().changed();
-        let policies = snapshot.authorization.as_ref();
-        let policies = policies.map_or([0; 3], |authorization| authorization.counts);
-        self.telemetry.control.set_policies(policies);
+        let policies = |snapshot: &Snapshot| {
+            let authorization = snapshot.authorization.as_ref();
+            authorization.map_or([0; 3], |authorization| authorization.counts)
+        };
+        let (before, now) = (policies(&previous), policies(&snapshot));
+        let enforced = |[enforced, _, denying]: [u64; 3]| enforced + denying;
+        if enforced(now) < enforced(before) {
+            let (before, now) = (enforced(before), enforced(now));
+            tracing::info!(
+                before,
+                now,
+                "fewer authorization policies apply to this proxy"
+            );
+        }
+        self.telemetry.control.set_policies(now);
         self.telemetry.control.reloaded(Reload::Succeeded {
             generation: snapshot.generation,
             at: SystemTime::now(),

@@ -95,6 +95,7 @@ fn settings(cluster: &ClusterSettings) -> MemberSettings {
         key: cluster.key.to_string(),
         network: cluster.network.to_string(),
         locality: cluster.locality.to_string(),
+        trust_domain: cluster.trust_domain.as_deref().map(str::to_owned),
         gateway: cluster.gateway.as_ref().map(|gateway| MemberGateway {
             host: gateway.host.to_string(),
             port: gateway.port,

@@ -215,7 +215,7 @@ fn field(attribute: &Attribute, is_when: bool, is_negated: bool) -> String {
         Attribute::DestinationPort => ("ports", "destination.port"),
         Attribute::DestinationIp => ("", "destination.ip"),
         Attribute::Sni => ("", "connection.sni"),
-        Attribute::Absent => ("", "a key without values here"),
+        Attribute::Absent => ("sources", "a key without values here"),
         Attribute::Header(key) => {
             return keyed(&format!("request.headers[{}]", key.as_str()), is_negated);
         }

@@ -4,6 +4,7 @@ mod connections;
 mod explained;
 mod external;
 mod fields;
+mod gloo;
 mod identity;
 mod paths;
 mod shapes;

@@ -74,11 +74,15 @@ fn service(inbound: SocketAddr) -> String {
 impl Pair {
     /// Starts a pair with a client of this identity, and this policy of the workload.
     pub(crate) fn start(client: &str, policy: &str) -> Self {
-        Self::start_with(client, &[], policy)
+        Self::start_with(client, [&[], &[]], policy)
     }
 
-    /// Starts a pair with additional flags of the client.
-    fn start_with(client: &str, flags: &[&str], policy: &str) -> Self {
+    /// Starts a pair with additional flags of the client and of the sidecar.
+    pub(crate) fn start_with(
+        client: &str,
+        [flags, of_sidecar]: [&[&str]; 2],
+        policy: &str,
+    ) -> Self {
         let files_of_both = tempfile::tempdir().unwrap();
         let ca = Authority::new("mesh");
         let path = files_of_both.path();
@@ -95,6 +99,7 @@ impl Pair {
             .args(identity(path, "server", "shop"))
             .args(["--mode", "sidecar", "--labels", "app=cart"])
             .args(["--outbound-listener", "off", "--inbound-listener", "off"])
+            .args(of_sidecar.iter().copied())
             .file("mesh.yaml", ingress(inbound, workload.address))
             .file("policy.yaml", policy)
             .start();
@@ -121,7 +126,11 @@ impl Pair {
 
     /// Sends a request over TLS between the workloads.
     pub(crate) fn over_tls(&self) -> Reply {
-        Raw::connect(self.gateway.edge).send(GET).reply()
+        self.send_over_tls(GET)
+    }
+
+    pub(crate) fn send_over_tls(&self, request: &str) -> Reply {
+        Raw::connect(self.gateway.edge).send(request).reply()
     }
 
     /// Sends a plain text request that claims another workload's identity; returns the response, empty if the
@@ -243,11 +252,14 @@ fn client_of_another_trust_domain_is_refused() {
     let own = "spiffe://else.example/ns/edge/sa/gateway";
     let pair = Pair::start_with(
         own,
-        &[
-            "--trust-domain",
-            "else.example",
-            "--trust-domain-aliases",
-            "cluster.local",
+        [
+            &[
+                "--trust-domain",
+                "else.example",
+                "--trust-domain-aliases",
+                "cluster.local",
+            ],
+            &[],
         ],
         &mode("STRICT"),
     );

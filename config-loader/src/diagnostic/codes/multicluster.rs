@@ -10,6 +10,7 @@ codes! {
     CLS004 Error "a certificate is shown to a gateway with mode MUTUAL, and then with its key";
     CLS005 Error "a locality of the file of --clusters has three parts at most: region/zone/subzone";
     CLS006 Error "the sni of a gateway of the file of --clusters is a DNS name";
+    CLS007 Error "a trust domain of the file of --clusters is one domain in lower case";
     GTP001 Error "a target has a cluster key: region/zone/group/cluster";
     GTP002 Error "a cluster is named once";
     GTP003 Error "Locality takes at most one target";
@@ -70,4 +71,8 @@ codes! {
     GD014 Error "a host name is a domain name";
     GD015 Error "a port of a service with several ports is named";
     GD016 Warning "an external service has hosts, by which routes lead to it";
+    GD017 Warning "access policies apply to a service with workloads";
+    GD018 Warning "an access policy names its sources in full";
+    GD019 Warning "an access policy in a status selects its Destination";
+    GD020 Warning "an access policy for gRPC admits POST";
 }

@@ -64,4 +64,5 @@ codes! {
     X344 Warning "the port of an egress listener is one of a service that its hosts match";
     X345 Warning "the egressProxy of a Sidecar is a service that is known";
     X346 Warning "tls of an ingress listener is for a port without mutual TLS of the mesh";
+    X347 Warning "a cluster that an access policy names is known";
 }

@@ -56,6 +56,7 @@ fn told(name: &str, host: &str, port: u16) -> ClusterSettings {
         key: key(name),
         network: "".into(),
         locality: "".into(),
+        trust_domain: None,
         gateway: Some(GatewaySettings {
             host: host.into(),
             port,

@@ -4,7 +4,7 @@ use super::values::mesh_ref;
 use super::{external_service, kube_service, status};
 use crate::diagnostic::codes::multicluster::{GD001, GD002};
 use crate::raw::gloo as raw;
-use crate::resource::gloo::{Backing, Destination};
+use crate::resource::gloo::{Backing, Destination, DestinationStatus};
 use crate::validate::Check;
 
 /// Checks a Destination.
@@ -14,13 +14,14 @@ pub fn destination(raw: &raw::Destination, check: &mut Check<'_>) -> Destination
     let kube = spec.kube_service.get();
     let external = spec.external_service.get();
     let backing = match (kube, external) {
-        (Some(_), Some(_)) => {
+        (Some(kube), Some(_)) => {
             let message = "Invalid value: \"kubeService,externalService\": exactly one destination type may be set";
             let location = check.location(spec.kube_service.span());
             check
                 .error(GD001, raw.spec.span(), message)
                 .related(location, "one of them");
-            Backing::Nothing
+            let span = spec.kube_service.span();
+            Backing::Kube(kube_service::kube_service(kube, span, check))
         }
         (Some(kube), None) => {
             let span = spec.kube_service.span();
@@ -39,11 +40,13 @@ pub fn destination(raw: &raw::Destination, check: &mut Check<'_>) -> Destination
             Backing::Nothing
         }
     };
-    let status = raw
-        .status
-        .get()
-        .map(|status| status::status(status, &backing, check))
-        .unwrap_or_default();
+    let status = match raw.status.get() {
+        Some(status) => status::status(status, &backing, check),
+        None => DestinationStatus {
+            is_restricted: raw.status.is_invalid(),
+            ..DestinationStatus::default()
+        },
+    };
     Destination {
         backing,
         mesh: spec.mesh.get().map(mesh_ref),

@@ -52,7 +52,12 @@ pub(super) fn status(
     DestinationStatus {
         observed_generation,
         traffic_policies,
-        access_policies: access_policies(&raw.applied_access_policies, check),
+        access_policies: access_policies(&raw.applied_access_policies, backing, check),
+        is_restricted: raw
+            .applied_access_policies
+            .get()
+            .is_some_and(|all| !all.is_empty())
+            || raw.applied_access_policies.is_invalid(),
         local_fqdn: host_name(&raw.local_fqdn, check),
         federation: federation(&raw.applied_federation, check),
         required_subsets,

@@ -8,6 +8,8 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(in crate::validate) use attribute::list as policy_values;
+
 use super::{Check, shared};
 use rule::RULES_MAX;
 

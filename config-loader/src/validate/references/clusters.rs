@@ -6,9 +6,9 @@ use super::finding::warning;
 use crate::Fleet;
 use crate::catalog::ClusterNames;
 use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::references::X308;
+use crate::diagnostic::codes::references::{X308, X347};
 use crate::resource::flomesh::ClusterKey;
-use crate::resource::gloo::{Backing, Destination, MeshRef, ShiftTarget};
+use crate::resource::gloo::{Backing, Destination, MeshRef, ShiftTarget, SourceSelector};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
@@ -117,8 +117,11 @@ pub(super) fn last(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or_default()
 }
 
-/// Warns of ambiguous cluster names wherever only the name is written.
+/// Warns of unknown cluster names in access policies, and of ambiguous ones wherever only the name is written.
 pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
+    for object in set.destinations.values() {
+        check_access_policies(object, clusters, found);
+    }
     if clusters.by_name.values().all(|keys| keys.len() < 2) {
         return;
     }
@@ -136,6 +139,34 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
         if let Some(name) = slice.source_cluster() {
             let at = (name, "metadata".to_owned(), Line(0));
             clusters.check_name(slice, at, "its endpoints are not used", found);
+        }
+    }
+}
+
+fn check_access_policies(
+    object: &Object<Destination>,
+    clusters: &Clusters<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    const EFFECT: &str = "the access policy admits no client";
+    let policies = object.spec.status.access_policies.iter().enumerate();
+    for (index, applied) in policies {
+        let sources = applied.spec.iter().flat_map(|spec| &spec.sources);
+        for name in sources.flat_map(SourceSelector::cluster_names) {
+            let field = format!("status.appliedAccessPolicies[{index}].spec.sourceSelector");
+            if clusters.has(name) {
+                let at = (&**name, field, applied.line);
+                clusters.check_name(object, at, EFFECT, found);
+            } else if clusters.own.is_some() {
+                let message = format!("cluster `{name}` is unknown: {EFFECT}");
+                let mut diagnostic = warning(object, X347, applied.line, field, message);
+                let known: Vec<&str> = clusters.names().into_iter().collect();
+                let known = known.join(", ");
+                diagnostic.help(format!(
+                    "write a known cluster ({known}), or add it to the file of --clusters"
+                ));
+                found.push(diagnostic);
+            }
         }
     }
 }

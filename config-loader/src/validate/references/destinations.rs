@@ -108,7 +108,7 @@ fn clusters_with_gateway(set: &ResourceSet) -> BTreeSet<&str> {
     let all = set.destinations.values();
     let gateways = all.filter_map(|object| match &object.spec.backing {
         Backing::Kube(kube) => Some(kube),
-        Backing::External(_) | Backing::Nothing => None,
+        Backing::Denied(_) | Backing::External(_) | Backing::Nothing => None,
     });
     let usable = gateways.filter(|kube| {
         let is_gateway = kube

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use config_loader::Kind;
 use config_loader::resource::Object;
 use config_loader::resource::istio::AuthorizationPolicy;
 use config_loader::resource::istio::authorization_policy::{Alternative, PolicyMode};
@@ -27,8 +28,13 @@ pub(super) fn rules(
     let is_invalid = object.spec.mode == PolicyMode::Denying;
     let rules = object.spec.rules.iter().enumerate();
     let rules = rules.map(|(number, rule)| {
+        // access policies of Gloo name trust domains of clusters, which have no other names
+        let conditions = |all: &[Condition]| match object.id.kind {
+            Kind::AuthorizationPolicy => conditions(all, identity),
+            _ => all.into(),
+        };
         let group = |group: &[Alternative]| {
-            let alternatives = group.iter().map(|one| conditions(one, identity));
+            let alternatives = group.iter().map(|one| conditions(one));
             alternatives.collect()
         };
         let (namespace, name) = (&policy.namespace, &policy.name);
@@ -42,7 +48,7 @@ pub(super) fn rules(
             line: object.line_of(rule.line),
             from: group(&rule.from),
             to: group(&rule.to),
-            when: conditions(&rule.when, identity),
+            when: conditions(&rule.when),
         })
     });
     rules.collect()

@@ -202,7 +202,7 @@ fn own_meshes(collector: &Collector<'_>) -> BTreeSet<MeshRef> {
             let member = collector.members().find(&kube.service.cluster);
             member.is_some_and(|member| member.key == own.key)
         }
-        Backing::External(_) | Backing::Nothing => false,
+        Backing::Denied(_) | Backing::External(_) | Backing::Nothing => false,
     });
     of_own
         .filter_map(|object| object.spec.mesh.clone())

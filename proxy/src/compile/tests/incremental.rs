@@ -316,6 +316,7 @@ fn changed_remote_clusters_file_recompiles_affected_parts() {
         key: "eu/a/b/c2".to_owned(),
         network: network.to_owned(),
         locality: locality.to_owned(),
+        trust_domain: None,
         gateway: Some(MemberGateway {
             host: "10.0.2.9".to_owned(),
             port: 443,

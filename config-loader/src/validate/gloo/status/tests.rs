@@ -66,23 +66,13 @@ requiredSubsets:
     );
     let access = &status.access_policies[0];
     assert_eq!((access.observed_generation, &*access.policy.name), (2, "a"));
-    let (source, target) = (&access.spec.sources[0], &access.spec.destinations[0]);
+    let spec = access.spec.as_ref().expect("it is complete");
+    let source = &spec.sources[0];
     assert_eq!(
         (source.clusters.len(), &*source.service_accounts[0].name),
         (1, "a")
     );
-    assert_eq!(
-        (target.labels["a"].as_str(), &*target.services[0].cluster),
-        ("b", "c2")
-    );
-    assert_eq!(
-        (
-            access.spec.paths.len(),
-            access.spec.methods.len(),
-            access.spec.ports[0]
-        ),
-        (1, 1, 80)
-    );
+    assert_eq!(spec.operation.len(), 3);
     assert_eq!(
         status.local_fqdn.as_deref(),
         Some("web.ns1.svc.cluster.local")
@@ -170,6 +160,37 @@ fn the_status_is_checked() {
                 "appliedAccessPolicies: [{spec: {allowedPath: [/]}}]",
                 &[
                     "E CM021 7 status.appliedAccessPolicies[0].spec.allowedPath: unknown field `allowedPath`",
+                ],
+            ),
+            (
+                "appliedAccessPolicies: [{ref: {name: p, namespace: g}}]",
+                &[
+                    "W GD018 7 status.appliedAccessPolicies[0]: access policy g/p admits no client: it has no `spec`",
+                ],
+            ),
+            (
+                "appliedAccessPolicies: [{spec: {sourceSelector: [{kubeServiceAccountRefs: {serviceAccounts: [{name: a}]}}]}}]",
+                &[
+                    "W GD018 7 status.appliedAccessPolicies[0]: access policy / admits no client: a service account has no name \
+                   or no namespace",
+                ],
+            ),
+            (
+                "appliedAccessPolicies: [{spec: {destinationSelector: [{kubeServiceMatcher: {clusters: [c2]}}]}}]",
+                &[],
+            ),
+            (
+                "appliedAccessPolicies: [{spec: {destinationSelector: [{kubeServiceMatcher: {labels: {a: b}}}]}}]",
+                &[
+                    "W GD019 7 status.appliedAccessPolicies[0].spec.destinationSelector: the selector of the access policy \
+                   does not select this Destination, to which the policy applies",
+                ],
+            ),
+            (
+                "appliedAccessPolicies: [{spec: {destinationSelector: [{kubeServiceRefs: {services: [{name: other}]}}]}}]",
+                &[
+                    "W GD019 7 status.appliedAccessPolicies[0].spec.destinationSelector: the selector of the access policy \
+                   does not select this Destination, to which the policy applies",
                 ],
             ),
             (
@@ -267,4 +288,64 @@ fn a_status_of_an_older_generation_is_used_with_a_warning() {
         let object = set.destinations.values().next().unwrap();
         assert_eq!(object.spec.status.local_fqdn.as_deref(), Some("a.b"));
     }
+}
+
+#[test]
+fn access_policies_of_other_services_are_reported() {
+    let policies = "appliedAccessPolicies: [{spec: {allowedMethods: [GET]}}]";
+    let found = |text: String| testing::load(&text).1;
+    let grpc = around(policies).replace("{port: 80}", "{port: 80, name: grpc-api}");
+    assert_eq!(
+        found(grpc.clone()),
+        Vec::<String>::new(),
+        "the other port may speak HTTP"
+    );
+    assert_eq!(
+        found(grpc.replace("{port: 81}", "{port: 81, appProtocol: grpc}")),
+        [
+            "W GD020 7 status.appliedAccessPolicies[0].spec.allowedMethods: the service speaks gRPC, whose method is POST: \
+             no request is admitted"
+        ]
+    );
+    let outside = around(policies).replace(
+        "kubeService: {ref: {name: web, namespace: ns1, clusterName: c2}, ",
+        "externalService: {hosts: [a.test], ",
+    );
+    let outside = outside.replace(
+        "[{port: 80}, {port: 81}]",
+        "[{number: 80, name: web, protocol: HTTP}]",
+    );
+    assert_eq!(
+        found(outside),
+        [
+            "W GD017 7 status.appliedAccessPolicies: access policies of an external service have no effect: it has no \
+             workloads"
+        ]
+    );
+}
+
+#[test]
+fn unknown_field_of_an_access_policy_is_always_an_error() {
+    let severities = |status: &str| {
+        let options = crate::ReadOptions {
+            unknown_fields_pass: true,
+            ..crate::ReadOptions::default()
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.yaml");
+        std::fs::write(&path, around(status)).unwrap();
+        let options = crate::LoadOptions {
+            read: options,
+            ..crate::LoadOptions::default()
+        };
+        let found = crate::load_files(&[path], options).diagnostics;
+        let found: Vec<_> = found.iter().map(|found| found.severity).collect();
+        found
+    };
+    use crate::Severity::{Error, Warning};
+    assert_eq!(
+        severities("appliedAccessPolicies: [{spec: {allowedPath: [/]}}]"),
+        [Error]
+    );
+    assert_eq!(severities("localFqnd: a"), [Warning]);
 }

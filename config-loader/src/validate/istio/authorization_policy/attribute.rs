@@ -143,7 +143,7 @@ fn claim(path: &str) -> Option<Box<[Box<str>]>> {
 }
 
 /// Returns the values of a list; `None` if it is absent or empty.
-pub(super) fn list(
+pub(in crate::validate) fn list(
     attribute: &Attribute,
     field: &Field<Vec<Field<String>>>,
     check: &mut Check<'_>,

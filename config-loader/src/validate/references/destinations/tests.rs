@@ -43,7 +43,7 @@ fn found_for(fleet: Fleet, documents: &[String]) -> Vec<String> {
     assert!(errors.next().is_none(), "{found:?}");
     let crossing = found
         .iter()
-        .filter(|one| ["X276", "X304", "X305", "X306", "X322"].contains(&one.code.0));
+        .filter(|one| ["X276", "X304", "X305", "X306", "X322", "X347"].contains(&one.code.0));
     crossing
         .map(|one| {
             assert!(one.help.is_some() && one.location.line > 0, "{one:?}");
@@ -338,4 +338,32 @@ fn matchers_of_shifts_that_meet_at_a_rule_are_bounded() {
         ..Fleet::default()
     };
     assert_eq!(found_for(fleet, &documents), crowded(81));
+}
+
+#[test]
+fn unknown_cluster_of_an_access_policy_is_reported() {
+    let policy = |name: &str| {
+        let source = format!("sourceSelector: [{{kubeIdentityMatcher: {{clusters: [{name}]}}}}]");
+        let status = format!("{{appliedAccessPolicies: [{{}}, {{spec: {{{source}}}}}]}}");
+        [destination("web", "c1", &status)]
+    };
+    for known in ["c1", "c2"] {
+        assert_eq!(
+            found_in("c1", &["c2"], None, &policy(known)),
+            Vec::<String>::new()
+        );
+    }
+    assert_eq!(
+        found_in("c1", &["c2"], None, &policy("c3")),
+        [
+            "X347 status.appliedAccessPolicies[1].spec.sourceSelector: cluster `c3` is unknown: the access policy admits \
+             no client"
+        ]
+    );
+    let account = "sourceSelector: [{kubeServiceAccountRefs: {serviceAccounts: [{name: a, namespace: b, clusterName: c3}]}}]";
+    let status = format!("{{appliedAccessPolicies: [{{spec: {{{account}}}}}]}}");
+    let of_account = [destination("web", "c1", &status)];
+    assert_eq!(found_in("c1", &[], None, &of_account).len(), 1);
+    // the cluster of the proxy, which is unknown, may be that one
+    assert_eq!(found(&policy("c3")), Vec::<String>::new());
 }

@@ -157,7 +157,7 @@ fn services(objects: &[Arc<Object<Destination>>]) -> impl Iterator<Item = &KubeS
         .iter()
         .filter_map(|object| match &object.spec.backing {
             Backing::Kube(kube) => Some(kube),
-            Backing::External(_) | Backing::Nothing => None,
+            Backing::Denied(_) | Backing::External(_) | Backing::Nothing => None,
         })
 }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::diagnostic::codes::common::CM017;
-use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004, CLS005, CLS006, CLS007};
+use crate::diagnostic::codes::multicluster::{
+    CLS001, CLS002, CLS003, CLS004, CLS005, CLS006, CLS007,
+};
 use crate::options::RemoteCluster;
 use crate::raw::Field;
 use crate::resource::flomesh::ClusterKey;

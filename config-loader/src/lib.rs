@@ -20,6 +20,8 @@ pub mod kinds;
 
 mod load;
 
+mod access_table;
+
 mod clusters;
 
 mod mesh_config;
@@ -48,6 +50,7 @@ pub mod span;
 
 pub mod xds_body;
 
+pub use access_table::{AccessIdentity, AccessProxy, AccessRequest, AccessTable, ExpectedDecision};
 pub use clusters::{ClusterSettings, GatewaySettings, GatewayTlsLocation, GatewayTlsSettings};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Location, Severity};
 pub use kind::{Kind, Name, ObjectRef};

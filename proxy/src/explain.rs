@@ -4,6 +4,7 @@
 //! the effects and `cluster` the shares: the code that traffic runs through. `compile::Survey` knows what is missing
 //! from a snapshot. The [`Explanation`] is plain data; text and JSON are both made from it.
 
+pub mod access;
 pub mod answer;
 
 mod authorization;

@@ -1,5 +1,6 @@
 //! `strait check`: validate configuration and list every finding.
 
+mod access;
 mod paths;
 
 use std::env;
@@ -15,7 +16,7 @@ use config_loader::diagnostic::render;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
 use config_loader::resource::{Line, Object};
-use config_loader::{Diagnostic, Fleet, Loaded, NamedText, Severity};
+use config_loader::{AccessTable, Diagnostic, Fleet, Loaded, NamedText, Severity};
 
 use super::args::{IdentityArgs, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
@@ -43,6 +44,7 @@ Examples:
   kustomize build . | strait check -
   strait check mesh/cart.yaml --context mesh
   strait check ./mesh -o github       annotations for a pull request
+  strait check ./mesh --access access.yaml       who may do what
 
 Exits with 1 when there is an error; warnings and notes alone exit with 0.")]
 pub struct CheckArgs {
@@ -68,6 +70,9 @@ pub struct CheckArgs {
         env = "STRAIT_CHECK_CONTEXT"
     )]
     pub context: Vec<PathBuf>,
+    /// File of clients and requests: print which policies allow, and fail where that differs from `expect` in it
+    #[arg(long, value_name = "FILE", env = "STRAIT_CHECK_ACCESS")]
+    pub access: Option<PathBuf>,
     /// Strictness of reading.
     #[command(flatten)]
     pub reading: ReadingArgs,
@@ -112,7 +117,11 @@ pub fn run(args: &CheckArgs) -> u8 {
     if !args.context.is_empty() {
         leave_out_context(args, &mut loaded);
     }
-    let text = render(&loaded, args.output, style());
+    let table = check_access(args, &mut loaded, identity);
+    let mut text = render(&loaded, args.output, style());
+    if args.output == Output::Text && !table.is_empty() {
+        text = format!("{table}\n{text}");
+    }
     let mut out = std::io::stdout().lock();
     if out
         .write_all(text.as_bytes())
@@ -202,6 +211,20 @@ fn fleet(args: &CheckArgs) -> Fleet {
         namespace: Some(args.identity.namespace().into()),
         root_namespace: Some(args.identity.root_namespace.as_str().into()),
     }
+}
+
+/// Adds findings where policies decide otherwise than the file of `--access` expects. Returns the decisions as text.
+fn check_access(args: &CheckArgs, loaded: &mut Loaded, identity: Identity) -> String {
+    let Some(path) = &args.access else {
+        return String::new();
+    };
+    let (mut found, text) = match config_loader::read_settings::<AccessTable>(path) {
+        Ok((table, _)) => access::decide(&table, &loaded.set, identity),
+        Err(found) => (found, String::new()),
+    };
+    config_loader::fill_source_lines_with(&mut found, None);
+    loaded.diagnostics.extend(found);
+    text
 }
 
 /// Adds a finding if no server serves exports.

@@ -6,7 +6,7 @@ mod live;
 use std::io::Write;
 use std::sync::Arc;
 
-use config_loader::{Diagnostic, Loaded, Severity};
+use config_loader::{Diagnostic, Loaded, ResourceSet, Severity};
 
 pub use args::{ExplainArgs, Output};
 
@@ -18,7 +18,7 @@ use crate::control::certificates;
 use crate::exchange::settings::ExchangeSettings;
 use crate::explain::text::{self, Detail};
 use crate::explain::{self, Explanation, Question};
-use crate::identity::Mode;
+use crate::identity::{Identity, Mode};
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
@@ -121,22 +121,27 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
     let found = [&loaded.diagnostics, &look.findings];
     let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
     print_findings(&found);
-    let registry = Registry::default();
-    let inputs = Inputs {
-        now: registry.journal().at(clock::now()),
-        resources,
-        identity: &identity,
-        registry: &registry,
-        stats: &StatsRegistry::new(1),
-        certificates: &store,
-    };
-    let snapshot = Arc::new(compile(&inputs, &Snapshot::default()));
+    let snapshot = Arc::new(compiled(resources, &identity, &store));
     let settings = ExchangeSettings {
         is_sidecar: identity.mode == Mode::Sidecar,
         ..ExchangeSettings::default()
     };
     let survey = Survey::new(resources, &identity);
     explain::explain(question, (&snapshot, &settings), &survey)
+}
+
+/// Compiles resources for a proxy of this identity that carries no traffic.
+pub(super) fn compiled(resources: &ResourceSet, identity: &Identity, store: &Store) -> Snapshot {
+    let registry = Registry::default();
+    let inputs = Inputs {
+        now: registry.journal().at(clock::now()),
+        resources,
+        identity,
+        registry: &registry,
+        stats: &StatsRegistry::new(1),
+        certificates: store,
+    };
+    compile(&inputs, &Snapshot::default())
 }
 
 fn detail(args: &ExplainArgs) -> Detail {

@@ -56,6 +56,7 @@ const LOADER: Rows = &[
     ("source", 10, &[]),
     ("loader", 11, &[]),
     ("settings_file", 12, &[]),
+    ("access_table", 13, &[]),
     ("clusters", 13, &[]),
     ("mesh_config", 13, &[]),
     ("imports", 14, &[]),

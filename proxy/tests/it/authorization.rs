@@ -1,5 +1,6 @@
 //! AuthorizationPolicy at a gateway: each test changes the policies of a proxy that runs, and sends requests as raw bytes.
 
+mod access;
 mod connections;
 mod explained;
 mod external;

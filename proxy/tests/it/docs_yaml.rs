@@ -2,8 +2,8 @@
 //! and every link has a target.
 //!
 //! The word after `yaml` in the first line of a block states its content: complete resources (no word), a part that
-//! cannot be checked alone (`fragment`), resources with a finding (`mistake`), a remote clusters file (`clusters`), or a mesh
-//! configuration (`mesh-config`).
+//! cannot be checked alone (`fragment`), resources with a finding (`mistake`), a remote clusters file (`clusters`), a mesh
+//! configuration (`mesh-config`), or decisions by the resources in the first block of the page (`access`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -181,6 +181,13 @@ fn every_yaml_block_checks_as_its_page_says() {
                     fs::write(here.join("mesh.yaml"), "").unwrap();
                     fs::write(here.join("clusters.txt"), file).unwrap();
                     has_findings(here, &["check", "mesh.yaml", "--clusters", "clusters.txt"])
+                }
+                "yaml access" => {
+                    let mut all = blocks(&page).into_iter();
+                    let first = all.find(|block| block.info == "yaml").expect("resources");
+                    fs::write(here.join("mesh.yaml"), first.text).unwrap();
+                    fs::write(here.join("access.txt"), &text).unwrap();
+                    has_findings(here, &["check", "mesh.yaml", "--access", "access.txt"])
                 }
                 "yaml fragment" | "yaml prometheus" | "console" | "json" | "mermaid" | "text" => {
                     continue;

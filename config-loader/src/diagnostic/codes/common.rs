@@ -1,4 +1,5 @@
-//! Codes of rules for all kinds (CM), for the syntax of the text (YAML) and for files (SRC).
+//! Codes of rules for all kinds (CM), for the syntax of the text (YAML) for files (SRC), and for the
+//! file of `strait check --access` (ACC).
 
 codes! {
     CM001 Error "a duration is at least 1ms";
@@ -60,4 +61,7 @@ codes! {
     SRC009 Error "an API server serves the resources that are read";
     SRC010 Error "the resources of an xDS server can be read";
     SRC011 Warning "the fields of resources of an xDS server are known";
+    ACC001 Error "a name under `expect` of the file of --access is defined in it";
+    ACC002 Error "a request and an identity of the file of --access are well-formed";
+    ACC003 Error "a request is decided as the file of --access expects";
 }

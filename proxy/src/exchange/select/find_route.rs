@@ -253,7 +253,12 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
 }
 
 /// Normalizes the path, for matching and for the upstream.
-fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
+/// Normalizes the path of a request.
+///
+/// # Errors
+///
+/// The reply for a path that is malformed or leaves the root.
+pub(crate) fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
     let uri = request.uri();
     // `http://a?b` has the path `/` without containing it
     let written = uri

@@ -109,7 +109,7 @@ fn sources_of_access_policies_are_identities_of_clusters() {
     assert_eq!(
         statuses(&pair),
         (403, 403),
-        "a policy without content admits nobody"
+        "a policy without content admits no client"
     );
 }
 
@@ -170,7 +170,7 @@ fn allowed_paths_methods_and_ports_are_one_operation() {
 #[test]
 fn access_policies_apply_to_the_workloads_of_their_destination() {
     let (pair, _directory) = fleet(CLIENT);
-    let nobody = "{appliedAccessPolicies: [{}]}";
+    let closed = "{appliedAccessPolicies: [{}]}";
     for (reference, labels, expected) in [
         (REFERENCE, "{app: cart}", 403),
         (REFERENCE, "{}", 403),
@@ -186,10 +186,10 @@ fn access_policies_apply_to_the_workloads_of_their_destination() {
             200,
         ),
     ] {
-        set(&pair, &destination(reference, labels, nobody));
+        set(&pair, &destination(reference, labels, closed));
         assert_eq!(pair.over_tls().status, expected, "{reference} {labels}");
     }
-    set(&pair, &destination(REFERENCE, "{app: cart}", nobody));
+    set(&pair, &destination(REFERENCE, "{app: cart}", closed));
     assert_eq!(pair.over_tls().status, 403);
     set(&pair, &destination(REFERENCE, "{app: cart}", "{}"));
     assert_eq!(

@@ -7,6 +7,7 @@
 //! whole if an object of a kind that it reads has changed.
 
 mod aliases;
+mod authorization;
 mod by_object;
 mod claims;
 mod clusters;
@@ -34,6 +35,7 @@ mod served;
 mod shadowed;
 mod sidecars;
 mod variants;
+mod workloads;
 
 use std::cell::OnceCell;
 
@@ -143,6 +145,19 @@ const OF_SIDECARS: &[Kind] = &[
     Kind::WorkloadEntry,
 ];
 
+/// Security policies, and the kinds that describe workloads, gateways and routes.
+const OF_POLICIES: &[Kind] = &[
+    Kind::AuthorizationPolicy,
+    Kind::EndpointSlice,
+    Kind::Gateway,
+    Kind::PeerAuthentication,
+    Kind::Pod,
+    Kind::RequestAuthentication,
+    Kind::Service,
+    Kind::VirtualService,
+    Kind::WorkloadEntry,
+];
+
 const PARTS: &[Part] = &[
     Part {
         reads: &[Kind::VirtualService],
@@ -209,6 +224,18 @@ const PARTS: &[Part] = &[
         check: |world, found| {
             let root = (world.fleet.root_namespace(), world.domain);
             sidecars::check(world.set, root, world.services, found);
+        },
+    },
+    Part {
+        reads: &[Kind::AuthorizationPolicy],
+        check: |world, found| {
+            authorization::check_rules(world.set, world.fleet.root_namespace(), found);
+        },
+    },
+    Part {
+        reads: OF_POLICIES,
+        check: |world, found| {
+            authorization::check(world.set, world.fleet.root_namespace(), found);
         },
     },
     Part {

@@ -84,6 +84,14 @@ const FILES: &[&[&str]] = &[
         "{kind: ServiceExport, apiVersion: flomesh.io/v1alpha1, metadata: {name: web, namespace: a}, spec: {pathRewrite: {from: '^/a$', to: /}, rules: [{portNumber: 80, path: /c1, pathType: Exact}]}}",
     ],
     &[
+        "{kind: AuthorizationPolicy, apiVersion: security.istio.io/v1, metadata: {name: p, namespace: a}, spec: {selector: {matchLabels: {app: y}}, action: DENY, rules: [{to: [{operation: {paths: [/a]}}], from: [{source: {principals: [a]}}]}]}}",
+        "{kind: AuthorizationPolicy, apiVersion: security.istio.io/v1, metadata: {name: p, namespace: a}, spec: {rules: [{from: [{source: {requestPrincipals: ['*']}}]}, {}]}}",
+    ],
+    &[
+        "{kind: RequestAuthentication, apiVersion: security.istio.io/v1, metadata: {name: t, namespace: a}, spec: {jwtRules: [{issuer: i, jwksUri: 'https://i.example/keys'}]}}",
+        "{kind: RequestAuthentication, apiVersion: security.istio.io/v1, metadata: {name: t, namespace: a}, spec: {selector: {matchLabels: {app: x}}, jwtRules: [{issuer: i, jwksUri: 'https://i.example/keys'}]}}",
+    ],
+    &[
         "{kind: PeerAuthentication, apiVersion: security.istio.io/v1, metadata: {name: p, namespace: a}, spec: {mtls: {mode: STRICT}}}",
     ],
     &[

@@ -2,14 +2,13 @@
 //! settings that the mesh's mutual TLS replaces.
 
 mod reach;
-mod workloads;
 
 use std::collections::BTreeMap;
 
 use reach::Reach;
-use workloads::Workloads;
 
 use super::finding::{location, warning};
+use super::workloads::Workloads;
 use crate::catalog::{PeerPolicy, Services, Workload};
 use crate::diagnostic::codes::references::{X340, X341, X342, X343, X344, X345, X346};
 use crate::diagnostic::{Diagnostic, Severity, suggest};

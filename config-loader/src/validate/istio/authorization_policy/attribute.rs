@@ -9,7 +9,7 @@ use traffic::route::HeaderKey;
 
 use super::path;
 use crate::diagnostic::codes::istio::{
-    AZ009, AZ010, AZ011, AZ012, AZ013, AZ014, AZ016, AZ108, AZ113, AZ115, AZ130, AZ131,
+    AZ009, AZ010, AZ011, AZ012, AZ013, AZ014, AZ016, AZ108, AZ112, AZ113, AZ115, AZ130, AZ131,
 };
 use crate::diagnostic::suggest;
 use crate::raw::Field;
@@ -262,6 +262,11 @@ fn text(attribute: &Attribute, value: &str, span: Span, check: &mut Check<'_>) -
         Attribute::TrustDomain => trust_domain(value, span, check)?,
         Attribute::Path => path::check(value, span, check)?,
         Attribute::Principal => principal(value, span, check),
+        Attribute::Host { .. } if value.contains('/') => {
+            let message = format!("no client sends the host `{value}`");
+            let found = check.warning(AZ112, span, message);
+            found.help("write the host without scheme and path");
+        }
         Attribute::Method if value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
             let message =
                 format!("methods are compared with their case: `{value}` is no usual method");

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::body::Body;
+use tokio::io::AsyncWrite as _;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -207,6 +208,10 @@ impl Connection {
                 Some(Ok(())) => told.set(true),
                 Some(Err(fault)) => {
                     tracing::debug!(?fault, "request body stopped after its response");
+                    if let Fault::Body(_) = fault {
+                        // the endpoint must not wait for the rest
+                        let _ = poll_fn(|cx| wire.poll(|stream| stream.poll_shutdown(cx))).await;
+                    }
                 }
                 None => tracing::debug!("upstream takes no more of the request"),
             }

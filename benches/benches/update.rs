@@ -80,6 +80,15 @@ const CHANGED: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "BackendTrafficPolicy",
+        [
+            "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\nmetadata: {name: p}\n\
+             spec: {targetRefs: [{kind: Service, name: s}], requestBuffer: {limit: 1Ki}}",
+            "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\nmetadata: {name: p}\n\
+             spec: {targetRefs: [{kind: Service, name: s}], requestBuffer: {limit: 1Mi}}",
+        ],
+    ),
+    (
         "PeerAuthentication",
         [
             "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: p}\nspec: {mtls: {mode: STRICT}}",

@@ -13,6 +13,7 @@ macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
             "security.istio.io" AuthorizationPolicy authorization_policies istio policy;
+            "gateway.envoyproxy.io" BackendTrafficPolicy backend_traffic_policies envoy_gateway;
             "flomesh.io" Cluster clusters flomesh;
             "discovery.mesh.gloo.solo.io" Destination destinations gloo standing;
             "networking.istio.io" DestinationRule destination_rules istio;

@@ -5,6 +5,7 @@
 pub mod api;
 mod core;
 mod draft;
+mod envoy_gateway;
 mod istio;
 mod lookup;
 mod metadata;
@@ -25,9 +26,14 @@ pub use crate::kind::MCS_API;
 
 /// Iterates over all rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [istio::ROWS, multicluster::ROWS, core::ROWS]
-        .into_iter()
-        .flatten()
+    [
+        istio::ROWS,
+        multicluster::ROWS,
+        core::ROWS,
+        envoy_gateway::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Result of looking up the kind and apiVersion of a document.

@@ -4,6 +4,7 @@
 //! wrongly typed values. There is one folder per API group and one file per kind.
 
 pub mod core;
+pub mod envoy_gateway;
 mod field;
 pub mod flomesh;
 pub mod gloo;

@@ -5,6 +5,7 @@
 
 mod by_kind;
 pub mod core;
+pub mod envoy_gateway;
 pub mod flomesh;
 pub mod gloo;
 mod health_check;

@@ -10,6 +10,7 @@ pub(crate) mod api;
 mod api_status;
 mod check;
 pub mod core;
+pub mod envoy_gateway;
 pub mod flomesh;
 pub mod gloo;
 pub(crate) mod immutable;

@@ -85,6 +85,7 @@ pub fn compile_again(
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
     let authorization = rules.follow(inputs, services.members(view));
     let providers = providers::providers(authorization.as_deref(), inputs.identity, &mut clusters);
+    let rate_limit_service = providers::rate_limit_service(inputs.identity, &mut clusters);
     let Built {
         clusters,
         missing,
@@ -106,6 +107,7 @@ pub fn compile_again(
         authorization,
         authentication,
         providers,
+        rate_limit_service,
         clusters,
         missing,
         dns_names,

@@ -58,8 +58,9 @@ use reported_state::ReportedState;
 use traffic::registry::Registry;
 
 /// Kinds that name no certificates.
-const WITHOUT_CERTIFICATES: [Kind; 6] = [
+const WITHOUT_CERTIFICATES: [Kind; 7] = [
     Kind::AuthorizationPolicy,
+    Kind::BackendTrafficPolicy,
     Kind::EndpointSlice,
     Kind::RequestAuthentication,
     Kind::ServiceEntry,

@@ -15,6 +15,7 @@ pub mod early;
 mod ext_authz;
 pub mod forward;
 mod grpc_web;
+mod limit;
 pub mod message;
 mod own_request;
 pub mod record;
@@ -184,10 +185,20 @@ fn find<'a>(
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
     let judges = snapshot.judges(&connection.listener, connection.client.destination);
     let head = (request, &mut cleaned);
-    let found = match judges {
-        true => judged_request(snapshot, (connection, origin), head, None, record),
-        false => find_route::find_route(snapshot, connection, origin.scheme, head.0, head.1),
-    };
+    if !judges {
+        let found = find_route::find_route(snapshot, connection, origin.scheme, head.0, head.1);
+        return (found, cleaned);
+    }
+    let mut before = None;
+    if record.worker().settings.limits_before_authorization {
+        let found = find_route::find_route(snapshot, connection, origin.scheme, head.0, head.1);
+        let found = limit::admit_early(found, origin, head.0, record);
+        if limit::is_refused(&found) {
+            return (found, cleaned);
+        }
+        before = Some(found);
+    }
+    let found = judged_request(snapshot, (connection, origin), head, before, record);
     (found, cleaned)
 }
 

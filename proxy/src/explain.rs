@@ -21,6 +21,8 @@ mod effect;
 
 mod endpoints;
 
+mod limits;
+
 mod members;
 
 mod pod;

@@ -55,6 +55,8 @@ pub struct Identity {
     /// Providers of external authorization, from the mesh configuration, which is followed. Flag `--mesh-config`,
     /// default none.
     pub authorizers: Vec<Arc<ExtAuthz>>,
+    /// Service that counts rate limits over all proxies. Flag `--rate-limit-service`, default none.
+    pub rate_limit_service: Option<NamedService>,
     /// Sockets on which a sidecar accepts connections.
     pub sockets: SidecarSockets,
     /// Defaults of the mesh for settings that no rule has.
@@ -184,6 +186,17 @@ impl Default for SidecarSockets {
             http_proxy: None,
         }
     }
+}
+
+/// Service that the proxy calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedService {
+    /// Namespace in which a short host is completed; `None` for that of the proxy.
+    pub namespace: Option<String>,
+    /// Host of the service.
+    pub host: String,
+    /// Port of the service.
+    pub port: u16,
 }
 
 /// Gloo mesh.
@@ -402,6 +415,7 @@ impl Default for Identity {
             members: Vec::new(),
             export_listeners: Vec::new(),
             authorizers: Vec::new(),
+            rate_limit_service: None,
             sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),
         }

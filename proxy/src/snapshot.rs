@@ -238,6 +238,8 @@ pub struct Snapshot {
     pub authentication: Option<Arc<Authentication>>,
     /// Providers of external authorization that policies name, by name.
     pub providers: BTreeMap<Arc<str>, Provider>,
+    /// Service that counts rate limits over all proxies.
+    pub rate_limit_service: Option<ServiceCluster>,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// Numbers that routes refer to and that have no cluster.

@@ -39,6 +39,7 @@ pub mod connection;
 pub mod dates;
 pub mod error;
 pub mod filter;
+pub mod limit;
 pub mod pattern;
 pub mod provenance;
 pub mod registry;

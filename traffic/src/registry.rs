@@ -4,6 +4,7 @@
 //! written by the control thread when the configuration changes. Imports nothing above row 0.
 
 mod affinity_table;
+mod buckets;
 mod checked;
 mod cluster;
 mod connection_permits;
@@ -20,8 +21,8 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
@@ -29,6 +30,7 @@ use dashmap::DashMap;
 pub use affinity_table::{
     AFFINITY_ENTRIES_MAX, AffinityEntry, AffinityTable, EndpointNumber, Visit,
 };
+pub use buckets::{BUCKETS_MAX, Buckets, Exhausted, Rate, Taken, Time};
 pub use checked::{Checked, Thresholds};
 pub use cluster::{
     AvailabilityChanges, CURSORS, ClusterId, ClusterState, Cursor, EjectionLock, Ejections,
@@ -177,6 +179,7 @@ pub struct Registry {
     endpoints: DashMap<Arc<str>, HashMap<Key, Arc<EndpointState>>>,
     clusters: DashMap<Arc<str>, Arc<ClusterState>>,
     names: DashMap<Arc<str>, Arc<Resolution>>,
+    buckets: DashMap<Box<str>, Weak<Buckets>>,
     journal: Arc<Journal>,
     flips: Arc<AvailabilityChanges>,
     endpoint_ids: AtomicU64,
@@ -229,6 +232,19 @@ impl Registry {
             Arc::new(ClusterState::new(id, name, journal, flips))
         });
         Arc::clone(&state)
+    }
+
+    /// The buckets of a rate limit with this name, created on first use. They last as long as a snapshot has them.
+    pub fn buckets(&self, name: &str, rate: Rate) -> Arc<Buckets> {
+        if let Some(known) = self.buckets.get(name).and_then(|known| known.upgrade()) {
+            return known;
+        }
+        if self.buckets.len().is_power_of_two() {
+            self.buckets.retain(|_, known| known.strong_count() > 0);
+        }
+        let buckets = Arc::new(Buckets::new(rate));
+        self.buckets.insert(name.into(), Arc::downgrade(&buckets));
+        buckets
     }
 
     /// The journal of endpoint events.

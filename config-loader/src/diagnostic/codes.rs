@@ -36,6 +36,7 @@ pub mod common;
 pub mod core;
 pub mod imports;
 pub mod istio;
+pub mod limits;
 pub mod multicluster;
 pub mod references;
 pub mod tls;
@@ -49,6 +50,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         core::ROWS,
         imports::ROWS,
         references::ROWS,
+        limits::ROWS,
         tls::ROWS,
     ]
     .into_iter()

@@ -23,6 +23,7 @@ mod gateways;
 mod groups;
 mod implicit_ports;
 mod inherited;
+mod limits;
 mod merged;
 mod peers;
 mod policies;
@@ -170,6 +171,16 @@ const PARTS: &[Part] = &[
     Part {
         reads: &[Kind::Gateway],
         check: |world, found| gateways::check(world.set, found),
+    },
+    Part {
+        reads: &[
+            Kind::BackendTrafficPolicy,
+            Kind::Gateway,
+            Kind::RequestAuthentication,
+            Kind::Service,
+            Kind::VirtualService,
+        ],
+        check: |world, found| limits::check(world.set, found),
     },
     Part {
         reads: &[Kind::DestinationRule],

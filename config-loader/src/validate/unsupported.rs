@@ -58,6 +58,38 @@ pub fn rows() -> &'static [Row] {
 /// Kinds and fields without any effect.
 const WRITTEN: &[(Kind, &[&str])] = &[
     (
+        Kind::BackendTrafficPolicy,
+        &[
+            "spec.targetSelectors",
+            "spec.mergeType",
+            "spec.admissionControl",
+            "spec.bandwidthLimit",
+            "spec.circuitBreaker",
+            "spec.compression",
+            "spec.compressor",
+            "spec.connection",
+            "spec.dns",
+            "spec.faultInjection",
+            "spec.healthCheck",
+            "spec.http2",
+            "spec.httpUpgrade",
+            "spec.loadBalancer",
+            "spec.proxyProtocol",
+            "spec.responseOverride",
+            "spec.retry",
+            "spec.routeStatName",
+            "spec.routingType",
+            "spec.tcpKeepalive",
+            "spec.telemetry",
+            "spec.timeout",
+            "spec.useClientProtocol",
+            "spec.rateLimit.global.rules[].cost.request.metadata",
+            "spec.rateLimit.global.rules[].cost.response",
+            "spec.rateLimit.local.rules[].cost.request.metadata",
+            "spec.rateLimit.local.rules[].cost.response",
+        ],
+    ),
+    (
         Kind::Destination,
         &["status.requiredSubsets[].trafficShift.destinations[].options"],
     ),
@@ -68,6 +100,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
 /// Fields without a meaning for a data plane: they are for people, for controllers of a cluster, or for the tool that
 /// made the object. They are validated, and their lack of an effect is intended.
 pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
+    (Kind::BackendTrafficPolicy, &["spec.rateLimit.type"]),
     (
         Kind::Cluster,
         &[
@@ -139,6 +172,16 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
 
 /// Fields of which some values have no effect.
 const SOME_VALUES: &[(Kind, &str, When)] = &[
+    (
+        Kind::BackendTrafficPolicy,
+        "spec.rateLimit.global.rules[].cost.request.from",
+        When::Is(&["Metadata"]),
+    ),
+    (
+        Kind::BackendTrafficPolicy,
+        "spec.rateLimit.local.rules[].cost.request.from",
+        When::Is(&["Metadata"]),
+    ),
     (
         Kind::Gateway,
         "spec.servers[].port.protocol",

@@ -118,6 +118,23 @@ spec.rules[].to[].operation.paths authorization::paths::denied_path_is_denied_in
 spec.rules[].to[].operation.notPaths authorization::paths::allowed_paths_admit_no_others
 spec.rules[].when authorization::fields::headers_are_compared_line_by_line
 
+# BackendTrafficPolicy gateway.envoyproxy.io
+spec.targetRef rate_limits::targets::one_target_is_enough
+spec.targetRefs rate_limits::targets::most_specific_policy_applies
+spec.rateLimit.local.rules[].clientSelectors rate_limits::conditions_select_requests
+spec.rateLimit.local.rules[].clientSelectors[].sourceCIDR rate_limits::each_address_has_a_limit_of_its_own
+spec.rateLimit.local.rules[].clientSelectors[].headers rate_limits::values_of_headers_have_limits_of_their_own
+spec.rateLimit.local.rules[].limit rate_limits::limit_is_exact_over_all_workers
+spec.rateLimit.local.rules[].cost.request rate_limits::cost_and_shadow_mode_of_rules
+spec.rateLimit.local.rules[].shared rate_limits::targets::routes_of_a_gateway_have_limits_of_their_own_unless_shared
+spec.rateLimit.local.rules[].shadowMode rate_limits::cost_and_shadow_mode_of_rules
+spec.rateLimit.global.rules[].clientSelectors rate_limits::service::service_is_told_of_all_rules_that_select_a_request
+spec.rateLimit.global.rules[].limit rate_limits::service::service_is_told_of_all_rules_that_select_a_request
+spec.rateLimit.global.rules[].cost.request rate_limits::service::service_is_told_of_all_rules_that_select_a_request
+spec.rateLimit.global.rules[].shared rate_limits::service::service_is_told_of_all_rules_that_select_a_request
+spec.rateLimit.global.rules[].shadowMode rate_limits::service::rule_in_shadow_mode_refuses_nothing
+spec.requestBuffer.limit rate_limits::bodies::bodies_are_limited
+
 # RequestAuthentication security.istio.io
 spec.selector request_authentication::tokens::policy_that_was_never_valid_refuses_tokens_only
 spec.targetRef untested

@@ -201,5 +201,11 @@ fn others() -> Vec<Sample> {
             json!({"spec": mesh("one")}),
             json!({"spec": mesh("two")}),
         ),
+        sample(
+            "gateway.envoyproxy.io/v1alpha1",
+            "BackendTrafficPolicy",
+            json!({"spec": {"targetRefs": [{"kind": "Service", "name": "one"}], "requestBuffer": {"limit": "1Ki"}}}),
+            json!({"spec": {"requestBuffer": {"limit": "1Mi"}}}),
+        ),
     ]
 }

@@ -29,13 +29,18 @@ pub struct Wanted {
 }
 
 /// Whether the server writes conditions to objects of a kind. It does not for kinds of Kubernetes itself, for
-/// Destination, whose status belongs to its owner, and for flomesh's ServiceImport, which has no conditions.
+/// Destination, whose status belongs to its owner, for BackendTrafficPolicy, which has conditions by target, and for
+/// flomesh's ServiceImport, which has none.
 pub(super) fn has_conditions(resource: &Resource) -> bool {
     let Some(row) = resource.row else {
         return false;
     };
     let is_of_others = match row.kind {
-        Kind::Destination | Kind::EndpointSlice | Kind::Secret | Kind::Service => true,
+        Kind::BackendTrafficPolicy
+        | Kind::Destination
+        | Kind::EndpointSlice
+        | Kind::Secret
+        | Kind::Service => true,
         Kind::ServiceImport => resource.group != config_loader::kinds::MCS_API,
         _ => false,
     };

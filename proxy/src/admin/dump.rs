@@ -209,6 +209,9 @@ fn route(route: &Route, rule: &Rule) -> Value {
                 out[field] = words.into();
             }
         }
+        if let Some(limits) = &early.limits {
+            out["limits"] = limits.provenance.to_string().into();
+        }
     }
     if let Some(retry) = &filters.retry {
         out["retries"] = json!({

@@ -2,6 +2,7 @@
 
 mod address;
 mod control;
+mod limits;
 mod sidecar;
 mod workload;
 
@@ -13,6 +14,7 @@ use config_loader::diagnostic::render;
 
 pub(super) use address::socket_address;
 pub use control::{ControlArgs, node};
+pub use limits::{LimitArgs, LimitServiceArgs};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
 use crate::control::mesh_config::MeshConfigFile;
@@ -188,6 +190,9 @@ pub struct IdentityArgs {
         help_heading = "Compatibility"
     )]
     pub authz_hosts: AuthzHostsArg,
+    /// Service that counts rate limits.
+    #[command(flatten)]
+    pub limits: LimitServiceArgs,
     /// Services that several clusters serve.
     #[command(flatten)]
     pub members: MembersArgs,
@@ -364,6 +369,11 @@ impl IdentityArgs {
                 .as_ref()
                 .map(|file| file.config.authorizers.clone())
                 .unwrap_or_default(),
+            rate_limit_service: self
+                .limits
+                .rate_limit_service
+                .clone()
+                .and_then(|service| service.0),
             sockets: self.sidecar.sockets(mode),
             mesh: MeshDefaults {
                 unknown_destinations: self.sidecar.unknown_destinations(),

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 use ipnet::IpNet;
 
-use super::args::{ConfigArgs, IdentityArgs, node, socket_address};
+use super::args::{ConfigArgs, IdentityArgs, LimitArgs, node, socket_address};
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
 use super::pod::PodArgs;
@@ -203,6 +203,9 @@ pub struct ServeArgs {
         value_parser = clap::value_parser!(u8).range(0..=i64::from(TRUSTED_HOPS_MAX))
     )]
     pub trusted_hops: u8,
+    /// Limits of clients.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Networks whose clients are internal: the proxy trusts their x-envoy- request headers and keeps their
     /// x-request-id; default: none
     #[arg(
@@ -429,6 +432,10 @@ impl ServeArgs {
             keep_request_id: self.keep_request_id,
             internal_addresses: self.internal_addresses()?,
             trusted_hops: usize::from(self.trusted_hops),
+            ipv6_client_prefix: self.limits.rate_limit_ipv6_prefix,
+            limits_before_authorization: self.limits.rate_limit_before_authorization,
+            rate_limit_domain: Arc::from(&*self.limits.rate_limit_domain),
+            rate_limit_fail_closed: self.limits.rate_limit_fail_closed,
             forwarded_host: self.forwarded_host,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),
             environment: Arc::new(environment.collect()),

@@ -34,7 +34,7 @@ use traffic::balance::Policy;
 use traffic::cluster::federation::Pool;
 use traffic::cluster::{Absence, Cluster, Locality};
 use traffic::filter::RetryPolicy;
-use traffic::registry::{ClusterId, Moment, Registry};
+use traffic::registry::{Buckets, ClusterId, Moment, Rate, Registry};
 use workload_labels::workload_labels;
 
 /// Names a cluster as Istio does.
@@ -223,6 +223,11 @@ impl<'a> Clusters<'a> {
     /// Returns the statistics of rules with this `statPrefix`; `None` without a prefix.
     pub(in crate::compile) fn route_stats(&self, prefix: &str) -> Option<Arc<RouteStats>> {
         (!prefix.is_empty()).then(|| self.stats.route_stats(prefix))
+    }
+
+    /// Returns the buckets of a rate limit with this name.
+    pub(in crate::compile) fn buckets(&self, name: &str, rate: Rate) -> Arc<Buckets> {
+        self.registry.buckets(name, rate)
     }
 
     /// Returns the retries of a route without a retry policy.

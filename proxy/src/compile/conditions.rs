@@ -65,7 +65,8 @@ fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
     })
 }
 
-fn text(value: &StringMatch) -> TextMatch {
+/// Returns the condition on a text.
+pub(in crate::compile) fn text(value: &StringMatch) -> TextMatch {
     match value {
         StringMatch::Exact(value) => TextMatch::Exact((**value).into()),
         StringMatch::Prefix(value) => TextMatch::Prefix((**value).into()),
@@ -74,7 +75,8 @@ fn text(value: &StringMatch) -> TextMatch {
     }
 }
 
-fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
+/// Returns the condition on a path.
+pub(in crate::compile) fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
     match value {
         StringMatch::Exact(value) => UriMatch::Exact {
             value: (**value).into(),

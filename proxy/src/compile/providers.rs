@@ -11,7 +11,7 @@ use http::HeaderValue;
 
 use crate::compile::applies::workload;
 use crate::compile::clusters::{Clusters, name};
-use crate::identity::Identity;
+use crate::identity::{Identity, NamedService};
 use crate::snapshot::{Provider, ServiceCluster};
 use traffic::authz::Authorization;
 
@@ -40,6 +40,23 @@ pub(in crate::compile) fn providers(
         }
     }
     providers
+}
+
+/// Returns the service that counts rate limits over all proxies, if there is one.
+pub(in crate::compile) fn rate_limit_service(
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+) -> Option<ServiceCluster> {
+    let NamedService {
+        namespace,
+        host,
+        port,
+    } = identity.rate_limit_service.as_ref()?;
+    let authority = HeaderValue::from_str(host).ok()?;
+    let namespace = namespace.as_deref().unwrap_or(&identity.namespace);
+    let host = clusters.destination(host, namespace);
+    let (_, cluster) = clusters.need(&name(*port, "", &host));
+    Some(ServiceCluster { cluster, authority })
 }
 
 /// Returns the provider of a policy that the mesh configuration does not have, if there is one.

@@ -2,6 +2,7 @@
 
 pub(in crate::compile) mod delegates;
 mod early;
+pub(in crate::compile) mod limits;
 pub(in crate::compile) mod retries;
 pub(in crate::compile) mod scope;
 
@@ -262,7 +263,7 @@ fn route(
             Action::Redirect(Box::new(redirect_of(redirect, matched)))
         }
         HttpAction::Delegate(_) | HttpAction::Route(_) => {
-            filters.early = early::early(rule);
+            filters.early = early::early(rule, limits::of_rule(sourced, scope, clusters));
             Action::Forward
         }
     };

@@ -34,6 +34,7 @@ impl Advice {
     ) {
         let mut now = all(resources, identity, store);
         now.extend(unknown_services(snapshot));
+        now.extend(limits_without_service(resources, identity));
         for line in now.difference(&self.logged) {
             tracing::warn!("{line}");
         }
@@ -86,6 +87,18 @@ fn unknown_services(snapshot: &Snapshot) -> impl Iterator<Item = String> {
         format!(
             "the provider `{name}` of --mesh-config has the service {host}:{port}, which no resource names: what its policies \
              select is denied"
+        )
+    })
+}
+
+/// Warning about limits over all proxies that no service counts.
+fn limits_without_service(resources: &ResourceSet, identity: &Identity) -> Option<String> {
+    let mut policies = resources.backend_traffic_policies.values();
+    let policy = policies.find(|policy| !policy.spec.global.is_empty())?;
+    identity.rate_limit_service.is_none().then(|| {
+        format!(
+            "{} has limits over all proxies, and no service counts them: set --rate-limit-service",
+            policy.id
         )
     })
 }

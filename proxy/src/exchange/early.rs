@@ -1,15 +1,17 @@
-//! Fault injection and CORS, before a request is forwarded. Not used for rules without either.
+//! Fault injection, CORS and limits, before a request is forwarded. Not used for rules without them.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::forward;
 use crate::exchange::forward::reply_body::ReplyBody;
+use crate::exchange::limit;
 use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::record::{Ending, Record};
@@ -17,17 +19,18 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::worker::Worker;
 use crate::telemetry::{Counter, Gauge, ResponseFlags};
 use traffic::filter::{Abort, CorsVerdict, Early, Fault};
+use traffic::limit::RouteLimits;
 
 /// Maximum number of requests that one worker delays at a time; further ones are not delayed, and counted.
 pub const DELAYED_MAX: u32 = 10_000;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Applies faults and CORS around the forwarding of a request.
+/// Applies faults, CORS and limits around the forwarding of a request.
 pub async fn run(
     early: &Early,
     context: RequestContext<'_>,
-    (request, cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
+    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault
@@ -45,21 +48,63 @@ pub async fn run(
         Some(cors) => cors.judge(request.method(), request.headers()),
         None => CorsVerdict::Pass,
     };
-    match (&early.cors, verdict) {
-        (_, CorsVerdict::Answer(headers)) => {
-            let mut response = Response::new(Bytes::new());
-            *response.headers_mut() = headers;
-            record.record_rule_response(&response, "cors_response");
-            record.finish(Ending::Complete);
-            response.map(ReplyBody::from)
-        }
-        (Some(cors), CorsVerdict::Share(origin)) => {
+    if let CorsVerdict::Answer(headers) = verdict {
+        let mut response = Response::new(Bytes::new());
+        *response.headers_mut() = headers;
+        record.record_rule_response(&response, "cors_response");
+        record.finish(Ending::Complete);
+        return response.map(ReplyBody::from);
+    }
+    let admitted = match &early.limits {
+        None => Ok(None),
+        Some(limits) => admit(limits, &context, (request, &mut cleaned), &mut record).await,
+    };
+    let mut response = match admitted {
+        Err(reply) => refused(&context, request, &reply, record),
+        Ok(added) => {
             let mut response = forward::run(context, (request, cleaned), record).await;
-            cors.share(origin, response.headers_mut());
+            if let Some(added) = added {
+                response.headers_mut().extend(*added);
+            }
             response
         }
-        _ => forward::run(context, (request, cleaned), record).await,
+    };
+    if let (Some(cors), CorsVerdict::Share(origin)) = (&early.cors, verdict) {
+        cors.share(origin, response.headers_mut());
     }
+    response
+}
+
+/// Counts a request, and limits its body. Returns headers of the rate limit service for the response.
+async fn admit(
+    limits: &Arc<RouteLimits>,
+    context: &RequestContext<'_>,
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    record: &mut Record,
+) -> Result<Option<Box<HeaderMap>>, LocalReply> {
+    limit::admit(limits, context.origin, (request, cleaned), record)?;
+    let service = context.snapshot.rate_limit_service.as_ref();
+    match service.filter(|_| !limits.global.is_empty()) {
+        None => Ok(None),
+        // boxed: few routes have limits that a service counts
+        Some(service) => {
+            let added = Box::pin(limit::service::ask((limits, service), context, request)).await;
+            added.map(|added| (!added.is_empty()).then(|| Box::new(added)))
+        }
+    }
+}
+
+/// Replies to a request that limits refuse, with the rule's response edits.
+fn refused(
+    context: &RequestContext<'_>,
+    request: &Request<DownstreamBody>,
+    reply: &LocalReply,
+    mut record: Box<Record>,
+) -> Response<ReplyBody> {
+    let mut response = record.reply(reply);
+    context.edit_reply(request, &record, &mut response);
+    record.finish(Ending::Complete);
+    response.map(ReplyBody::from)
 }
 
 /// Draws the faults of a request and waits for its delay; returns the reply if it is aborted.

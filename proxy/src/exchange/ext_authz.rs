@@ -21,6 +21,7 @@ use super::authorize::{bad_provider, count, judged_request, matched, of_connecti
 use super::downstream::body::{DownstreamBody, PrefixError};
 use super::downstream::connection::{Connection, Handshake, PeerIdentity};
 use super::downstream::origin::Origin;
+use super::limit;
 use super::message::clean::Cleaned;
 use super::message::header_changes::HeaderChanges;
 use super::message::local_reply::LocalReply;
@@ -69,7 +70,8 @@ async fn find_checked<'a>(
 ) -> Checked<'a> {
     let scheme = origin.scheme;
     let mut response = HeaderChanges::default();
-    let mut found = find_route(snapshot, connection, scheme, request, &mut cleaned);
+    let found = find_route(snapshot, connection, scheme, request, &mut cleaned);
+    let mut found = limit::admit_early(found, origin, request, record);
     if super::authorize::is_judged(&found) {
         let head = (&mut *request, &mut cleaned);
         let worker = Rc::clone(record.worker());

@@ -107,10 +107,10 @@ fn failure_reply(
     {
         reply.details = target.no_endpoint_reply().details;
     }
-    if let Some(details) = record.base64_fault()
+    if let Some(details) = record.body_fault()
         && error.kind() == Kind::DownstreamBody
     {
-        reply = LocalReply::bad_base64(details);
+        reply = LocalReply::bad_body(details);
     }
     let timed_out = matches!(error.kind(), Kind::RequestTimeout | Kind::AttemptTimeout);
     if prepared.response.alt_response && timed_out {

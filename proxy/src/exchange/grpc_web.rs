@@ -11,7 +11,7 @@ use hyper::body::Body;
 use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
-use super::downstream::body::{Base64Fault, DownstreamBody};
+use super::downstream::body::{BodyFault, DownstreamBody};
 use super::downstream::connection::Connection;
 use super::forward::reply_body::ReplyBody;
 use super::message::local_reply::{grpc_message, grpc_status};
@@ -39,7 +39,7 @@ pub(crate) fn translate(
         return None;
     }
     let text = grpc_web::translate_request(request.headers_mut())?;
-    let fault = Base64Fault::default();
+    let fault = BodyFault::default();
     let base64 = text.request.then(|| Rc::clone(&fault));
     request.body_mut().translate(base64);
     record.record_translation(fault);

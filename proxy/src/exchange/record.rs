@@ -4,6 +4,7 @@
 //! real outcome. A future that is dropped half-way is thus reported correctly.
 
 pub mod health;
+mod limits;
 pub mod log;
 pub mod peer;
 
@@ -22,7 +23,7 @@ use tokio::time::Instant;
 
 use self::log::{End, LogFields};
 use crate::exchange::body::progress::Progress;
-use crate::exchange::downstream::body::Base64Fault;
+use crate::exchange::downstream::body::BodyFault;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::message::grpc_messages::Messages;
@@ -34,6 +35,7 @@ use crate::snapshot::Route;
 use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats};
 use traffic::error::Kind;
 use traffic::filter::timeout;
+use traffic::limit::RouteLimits;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -75,8 +77,12 @@ pub struct Record {
     attempt_code: u16,
     details: Cow<'static, str>,
     grpc: bool,
-    /// Set for a gRPC-Web client, which gets local replies in plain HTTP; holds the error of its base64.
-    web: Option<Base64Fault>,
+    /// Whether the client speaks gRPC-Web, and gets local replies in plain HTTP.
+    web: bool,
+    /// Reason why the body was refused, for a body that can be.
+    body_fault: Option<BodyFault>,
+    /// Limits that have counted the request before it was authorized.
+    counted_by: Option<Arc<RouteLimits>>,
     /// Whether the method is HEAD.
     head: bool,
     grpc_status: Option<u8>,
@@ -119,7 +125,9 @@ impl Record {
             attempt_code: 0,
             details: "downstream_remote_disconnect".into(),
             grpc: timeout::is_grpc(request.headers()),
-            web: None,
+            web: false,
+            body_fault: None,
+            counted_by: None,
             head: request.method() == Method::HEAD,
             grpc_status: None,
             received_bytes: 0,
@@ -164,18 +172,14 @@ impl Record {
 
     /// Whether local replies to the request are in gRPC form.
     pub fn replies_grpc(&self) -> bool {
-        self.grpc && self.web.is_none()
+        self.grpc && !self.web
     }
 
     /// Records that a gRPC-Web request was translated to gRPC.
-    pub fn record_translation(&mut self, fault: Base64Fault) {
+    pub fn record_translation(&mut self, fault: BodyFault) {
         self.grpc = true;
-        self.web = Some(fault);
-    }
-
-    /// The error of the client's base64, if any.
-    pub fn base64_fault(&self) -> Option<&'static str> {
-        self.web.as_ref()?.get()
+        self.web = true;
+        self.body_fault = Some(fault);
     }
 
     /// Records the cluster of the request.
@@ -419,6 +423,7 @@ impl Record {
     }
 
     fn report(&mut self) {
+        self.report_body();
         let worker = &self.worker;
         worker.lower(Gauge::RequestsActive);
         let duration = clock::now().saturating_duration_since(self.started);

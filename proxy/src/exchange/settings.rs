@@ -34,6 +34,17 @@ pub struct ExchangeSettings {
     /// Number of trusted proxies in front of this one: the client address and scheme that they report are used.
     /// Default: 0. Source: `--trusted-hops`.
     pub trusted_hops: usize,
+    /// Length of the networks by which rate limits tell clients with IPv6 apart. Default: 64. Source:
+    /// `--rate-limit-ipv6-prefix`.
+    pub ipv6_client_prefix: u8,
+    /// Whether rate limits that read no headers count requests before those are authorized. Default: no. Source:
+    /// `--rate-limit-before-authorization`.
+    pub limits_before_authorization: bool,
+    /// Domain of limits that the rate limit service counts. Default: `strait`. Source: `--rate-limit-domain`.
+    pub rate_limit_domain: Arc<str>,
+    /// Whether requests are refused when the rate limit service fails. Default: no. Source:
+    /// `--rate-limit-fail-closed`.
+    pub rate_limit_fail_closed: bool,
     /// Whether `x-forwarded-host` contains the client's host when a rule rewrites the host. Default: no. Source:
     /// `--forwarded-host`.
     pub forwarded_host: bool,
@@ -61,6 +72,10 @@ impl Default for ExchangeSettings {
             keep_request_id: false,
             internal_addresses: InternalAddresses::default(),
             trusted_hops: 0,
+            ipv6_client_prefix: 64,
+            limits_before_authorization: false,
+            rate_limit_domain: Arc::from("strait"),
+            rate_limit_fail_closed: false,
             forwarded_host: false,
             shadow_host_suffix: false,
             retry_body_bytes: RETRY_BODY_BYTES,

@@ -282,6 +282,9 @@ pub struct Action {
     /// CORS policy, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cors: Vec<String>,
+    /// Limits on requests and bodies, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
     /// Body of a direct response, truncated.
     pub body: Option<String>,
     /// Change of path and query.

@@ -119,6 +119,7 @@ fn template<'a>(
     let ExplainedRequest {
         connection,
         scheme,
+        client: _,
         head,
     } = request;
     let path = head.uri().path_and_query();

@@ -1,15 +1,19 @@
 //! Effect of the matching rule on the request.
 
+use std::net::IpAddr;
+
 use http::Request;
 
 use super::answer::{Action, Change, Edit, Edits, MirrorChoice, Outcome, Retries};
 use super::duration::duration;
-use super::{early, secret};
+use super::{early, limits, secret};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::select::find_route;
 use crate::snapshot::{Route, Snapshot};
 use traffic::filter::mirror::WHOLE;
-use traffic::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters, Scheme};
+use traffic::filter::{self, Early, HeaderEdit, Mirrors, RetryPolicy, RouteFilters, Scheme};
+use traffic::limit::CountedRequest;
+use traffic::route::normalize_host;
 
 /// Maximum bytes of a direct response that are shown.
 const BODY_SHOWN_MAX: usize = 120;
@@ -21,6 +25,8 @@ pub(super) struct ExplainedRequest<'a> {
     pub connection: &'a Connection,
     /// Scheme of the client.
     pub scheme: Scheme,
+    /// Address of the client.
+    pub client: IpAddr,
     /// Head of the request.
     pub head: &'a Request<()>,
 }
@@ -34,6 +40,7 @@ pub(super) fn of(
     let ExplainedRequest {
         connection,
         scheme,
+        client: _,
         head,
     } = request;
     let filters = &route.filters;
@@ -63,12 +70,24 @@ pub(super) fn of(
             action.retries = filters.retry.as_deref().map(retries);
             action.mirrors = mirrors(route, snapshot);
             let early = filters.early.as_deref();
+            action.limits = early.map_or_else(Vec::new, |early| limits(early, request));
             early.map_or(Outcome::FORWARDED, |early| {
                 early::of(early, &mut action, head)
             })
         }
     };
     (action, outcome)
+}
+
+/// Returns the limits of the rule, and which of them count the request.
+fn limits(early: &Early, request: ExplainedRequest<'_>) -> Vec<String> {
+    let Some(limits) = early.limits.as_deref() else {
+        return Vec::new();
+    };
+    let authority = find_route::authority(request.head).unwrap_or_default();
+    let host = normalize_host(authority);
+    let head = find_route::matched_head(request.head, request.scheme, authority, &host);
+    limits::words(limits, &CountedRequest::new(head, request.client, 64))
 }
 
 /// Returns the header edits of the rule, or of one destination alone.

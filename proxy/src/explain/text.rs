@@ -266,6 +266,9 @@ impl Page {
         for line in &action.cors {
             self.detail("cors", line);
         }
+        for line in &action.limits {
+            self.detail("limit", line);
+        }
         if let Some(body) = &action.body {
             self.detail("body", &format!("{body:?}"));
         }

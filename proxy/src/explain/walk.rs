@@ -97,6 +97,7 @@ fn walk(
             let request = ExplainedRequest {
                 connection: &connection,
                 scheme: origin.scheme,
+                client: origin.client.ip(),
                 head: &request,
             };
             won(&mut answer, &found, &shared, survey, request);

@@ -98,9 +98,10 @@ const TRAFFIC: Rows = &[
     ("connection", 2, &[]),
     ("balance", 2, &[]),
     ("cluster", 3, &[]),
-    ("filter", 3, &[]),
     ("route", 3, &[]),
     ("authz", 4, &[]),
+    ("limit", 4, &[]),
+    ("filter", 5, &[]),
 ];
 
 const WIRE: Rows = &[("fields", 0, &[]), ("http1", 1, &[]), ("http2", 1, &[])];

@@ -363,6 +363,7 @@ fn every_example_is_run_by_a_test() {
         "jwt-at-the-edge",
         "mirror",
         "oauth2-proxy",
+        "per-client-limits",
         "quickstart",
         "redirect-and-rewrite",
         "sidecar",
@@ -463,6 +464,11 @@ fn oauth2_proxy_is_asked_about_everything_but_the_login() {
 #[tokio::test]
 async fn mirror_does_what_its_readme_says() {
     check_readme("mirror").await;
+}
+
+#[tokio::test]
+async fn per_client_limits_does_what_its_readme_says() {
+    check_readme("per-client-limits").await;
 }
 
 #[tokio::test]

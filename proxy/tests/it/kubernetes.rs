@@ -221,6 +221,21 @@ async fn missing_right_to_an_optional_kind_hinders_nothing() {
 }
 
 #[tokio::test]
+async fn missing_right_to_limits_hinders_nothing() {
+    let api = ApiServer::start().await;
+    let version = "gateway.envoyproxy.io/v1alpha1";
+    api.serve("backendtrafficpolicies", "BackendTrafficPolicy", version);
+    api.refuse("backendtrafficpolicies", Some(403));
+    let proxy = following(&api, &[]).await;
+    until("it is ready", async || proxy.is_ready()).await;
+    until_logged(
+        &proxy,
+        "SRC008: backendtrafficpolicies.gateway.envoyproxy.io cannot be read",
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn rejected_object_without_a_last_good_version_keeps_a_proxy_unready_if_asked_to() {
     let api = ApiServer::start().await;
     api.apply("virtualservices", answers_with(2_000, "rejected"));

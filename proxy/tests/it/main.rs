@@ -74,6 +74,7 @@ mod prometheus;
 mod propagation;
 mod protocols;
 mod proxy_protocol;
+mod rate_limits;
 mod regexes;
 mod reload;
 mod reload_paths;

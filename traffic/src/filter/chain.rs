@@ -14,11 +14,12 @@ use super::redirect::Redirect;
 use super::retry::RetryPolicy;
 use super::rewrite::PathRewrite;
 use super::template::TemplateContext;
+use crate::limit::RouteLimits;
 
 /// Filters of a rule, in the order of a request:
 ///
 /// 1. *fault* of [`early`](Self::early): delay, then abort, drawn with the caller's rng
-/// 2. *CORS* of [`early`](Self::early), which answers preflights and edits responses last of all
+/// 2. *CORS* of [`early`](Self::early), which answers preflights and edits responses last of all; then its *limits*
 /// 3. [`action`](Self::action): a redirect or a direct response ends the request, with
 ///    [`edit_response`](Self::edit_response) of no destination
 /// 4. the destination is picked (not here)
@@ -33,7 +34,7 @@ use super::template::TemplateContext;
 pub struct RouteFilters {
     /// Redirect, direct response or forwarding.
     pub action: Action,
-    /// Faults and CORS; `None` for neither.
+    /// Faults, CORS and limits; `None` for none of them.
     pub early: Option<Box<Early>>,
     /// Request header edits of the rule; with a single destination, including those of the destination.
     request: HeaderOps,
@@ -51,13 +52,22 @@ pub struct RouteFilters {
     pub retry: Option<Arc<RetryPolicy>>,
 }
 
-/// Filters that run before a destination is picked: faults and CORS. Only rules that forward have them.
+/// Filters that run before a destination is picked: faults, CORS and limits. Only rules that forward have them.
 #[derive(Clone, Debug, Default)]
 pub struct Early {
     /// Fault injection.
     pub fault: Option<Fault>,
     /// CORS policy.
     pub cors: Option<Cors>,
+    /// Limits on requests and their bodies.
+    pub limits: Option<Arc<RouteLimits>>,
+}
+
+impl Early {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.fault.is_none() && self.cors.is_none() && self.limits.is_none()
+    }
 }
 
 /// Kinds of actions.

@@ -488,6 +488,24 @@ series! {
     FaultAborts "strait_faults_injected_total" [FAULT = "abort"] "Injected faults, by type.",
     /// A delay was not injected: too many requests were delayed already.
     FaultDelaysOverflowed "strait_fault_delays_overflow_total" [] "Delays that were not injected because too many requests were delayed already.",
+    /// A local rate limit let a request pass.
+    RateLimitAllowed "strait_rate_limit_total" [RESULT = "allowed"] "Requests that rate limits counted, by result.",
+    /// A local rate limit refused a request.
+    RateLimitDenied "strait_rate_limit_total" [RESULT = "denied"] "Requests that rate limits counted, by result.",
+    /// The rate limit service let a request pass.
+    RateLimitServiceAllowed "strait_rate_limit_total" [RESULT = "service_allowed"] "Requests that rate limits counted, by result.",
+    /// The rate limit service refused a request.
+    RateLimitServiceDenied "strait_rate_limit_total" [RESULT = "service_denied"] "Requests that rate limits counted, by result.",
+    /// The rate limit service failed, and the request passed.
+    RateLimitFailureAllowed "strait_rate_limit_total" [RESULT = "failure_allowed"] "Requests that rate limits counted, by result.",
+    /// The rate limit service failed, and the request was refused.
+    RateLimitFailureDenied "strait_rate_limit_total" [RESULT = "failure_denied"] "Requests that rate limits counted, by result.",
+    /// A rate limit in shadow mode would have refused a request.
+    RateLimitShadowDenied "strait_rate_limit_total" [RESULT = "shadow_denied"] "Requests that rate limits counted, by result.",
+    /// A key of a rate limit had no bucket of its own, because there were too many.
+    RateLimitKeysOverflowed "strait_rate_limit_keys_overflow_total" [] "Requests whose key shared a bucket of a rate limit because the rule had too many keys.",
+    /// A body was larger than its limit.
+    BodiesTooLarge "strait_request_bodies_too_large_total" [] "Requests that were refused or ended because of the size of their body.",
     /// A task of a connection or request panicked; only that task ended.
     TaskPanics "strait_task_panics_total" [] "Internal tasks that panicked; a panic ends only its own connection or job.",
 }

@@ -164,6 +164,16 @@ pub(super) fn refused_secrets(
     found
 }
 
+/// Returns a diagnostic: the credentials do not allow reading limits. Requests are served without them.
+pub(super) fn refused_limits(server: &ApiServer, resource: &str) -> Diagnostic {
+    let message = format!(
+        "{resource} cannot be read: the credentials do not allow it (403): requests are not limited"
+    );
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC008, name(server), message);
+    found.help("grant `get`, `list` and `watch` on it, as deploy/ does");
+    found
+}
+
 /// Returns a diagnostic: the credentials do not allow reading the cluster state. Requests are routed without it.
 pub(super) fn refused_state(server: &ApiServer, resource: &str, kind: Kind) -> Diagnostic {
     let effect = match kind {

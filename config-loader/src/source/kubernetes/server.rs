@@ -47,7 +47,13 @@ const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service]
 /// Kinds that the proxy can run without if the credentials do not allow reading them. A TLS server without its
 /// certificate has a diagnostic of its own. Security policies are not among them: without them, the proxy could serve
 /// what they forbid.
-const OPTIONAL: [Kind; 4] = [Kind::Namespace, Kind::Node, Kind::Pod, Kind::Secret];
+const OPTIONAL: [Kind; 5] = [
+    Kind::BackendTrafficPolicy,
+    Kind::Namespace,
+    Kind::Node,
+    Kind::Pod,
+    Kind::Secret,
+];
 
 /// API server that is followed.
 pub(super) struct Server {

@@ -176,6 +176,9 @@ impl Watch {
             (_, kind, Refusal::Forbidden) if kind.is_state() => {
                 problems::refused_state(&self.server, &self.key(), kind)
             }
+            (_, Kind::BackendTrafficPolicy, Refusal::Forbidden) => {
+                problems::refused_limits(&self.server, &self.key())
+            }
             _ => problems::refused(&self.server, &self.key(), refusal),
         }
     }

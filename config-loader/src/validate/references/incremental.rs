@@ -92,6 +92,10 @@ const FILES: &[&[&str]] = &[
         "{kind: RequestAuthentication, apiVersion: security.istio.io/v1, metadata: {name: t, namespace: a}, spec: {selector: {matchLabels: {app: x}}, jwtRules: [{issuer: i, jwksUri: 'https://i.example/keys'}]}}",
     ],
     &[
+        "{kind: BackendTrafficPolicy, apiVersion: gateway.envoyproxy.io/v1alpha1, metadata: {name: p, namespace: a}, spec: {targetRefs: [{group: networking.istio.io, kind: VirtualService, name: part}]}}",
+        "{kind: BackendTrafficPolicy, apiVersion: gateway.envoyproxy.io/v1alpha1, metadata: {name: p, namespace: a}, spec: {targetRefs: [{kind: Service, name: alias}]}}",
+    ],
+    &[
         "{kind: PeerAuthentication, apiVersion: security.istio.io/v1, metadata: {name: p, namespace: a}, spec: {mtls: {mode: STRICT}}}",
     ],
     &[

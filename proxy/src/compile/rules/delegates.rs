@@ -16,11 +16,12 @@ pub(in crate::compile) fn expand<'a>(root: &'a RouteSource, view: View<'_>) -> V
     let mut rules = Vec::with_capacity(own_rules.len());
     let own = root.provenance(Line(0));
     for rule in own_rules {
-        let rule: &HttpRule = rule;
+        let rule: &'a HttpRule = rule;
         let HttpAction::Delegate(named) = &rule.action else {
             rules.push(Sourced {
                 rule: Cow::Borrowed(rule),
                 source: root.clone(),
+                root: None,
                 at: own.clone(),
             });
             continue;
@@ -32,9 +33,11 @@ pub(in crate::compile) fn expand<'a>(root: &'a RouteSource, view: View<'_>) -> V
         let lent = delegate.http(view).iter();
         let lent = lent.filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
         let merged = lent.filter_map(|inner| merge(rule, inner));
+        let by = rule;
         rules.extend(merged.map(|rule| Sourced {
             rule: Cow::Owned(rule),
             source: delegate.clone(),
+            root: Some((root, by)),
             at: at.clone(),
         }));
     }

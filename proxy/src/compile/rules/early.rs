@@ -1,4 +1,6 @@
-//! Steps of a rule before its request is forwarded: faults and CORS.
+//! Steps of a rule before its request is forwarded: faults, CORS and limits.
+
+use std::sync::Arc;
 
 use config_loader::resource::istio::{
     AbortStatus, CorsPolicy, Fault as RawFault, HttpRule, StringMatch, UnmatchedPreflights,
@@ -9,15 +11,20 @@ use crate::compile::conditions;
 use traffic::filter::cors::{self, Cors, Listed, OriginMatch};
 use traffic::filter::fault::Share;
 use traffic::filter::{Abort, Early, Fault};
+use traffic::limit::RouteLimits;
 
-/// Compiles both; `None` if the rule has neither, or if neither can have an effect.
-pub(in crate::compile) fn early(rule: &HttpRule) -> Option<Box<Early>> {
+/// Compiles them; `None` if the rule has none, or if none can have an effect.
+pub(in crate::compile) fn early(
+    rule: &HttpRule,
+    limits: Option<Arc<RouteLimits>>,
+) -> Option<Box<Early>> {
     let fault = rule.fault.as_deref().map(fault);
     let early = Early {
         fault: fault.filter(|fault| !fault.is_empty()),
         cors: rule.cors.as_deref().map(cors),
+        limits,
     };
-    (early.fault.is_some() || early.cors.is_some()).then(|| Box::new(early))
+    (!early.is_empty()).then(|| Box::new(early))
 }
 
 fn fault(raw: &RawFault) -> Fault {

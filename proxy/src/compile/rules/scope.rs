@@ -1,5 +1,6 @@
 //! Input of compiling rules: rules with their sources, and the listener and proxy that they are compiled for.
 
+use config_loader::catalog::View;
 use config_loader::resource::Line;
 use config_loader::resource::istio::{GatewayRef, HttpMatch, HttpRule};
 
@@ -47,11 +48,23 @@ impl RuleScope<'_> {
 pub(in crate::compile) struct Sourced<'a> {
     pub rule: std::borrow::Cow<'a, HttpRule>,
     pub source: RouteSource,
+    /// Source whose rule delegates to this one, and that rule.
+    pub root: Option<(&'a RouteSource, &'a HttpRule)>,
     /// Location of the source as a whole.
     pub at: Provenance,
 }
 
 impl Sourced<'_> {
+    /// Returns the name of the rule as it is written, without that of a rule that delegates to it.
+    pub(in crate::compile) fn written_name<'v>(&'v self, view: View<'_>) -> &'v str {
+        if self.root.is_none() {
+            return &self.rule.name;
+        }
+        let mut rules = self.source.http(view).iter();
+        let written = rules.find(|rule| rule.line == self.rule.line);
+        written.map_or(&self.rule.name, |rule| &rule.name)
+    }
+
     /// Returns the location of a line of the source's document.
     pub(in crate::compile) fn provenance(&self, line: Line) -> Provenance {
         Provenance {

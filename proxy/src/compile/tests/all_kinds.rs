@@ -174,6 +174,17 @@ const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
         ],
     ),
     (
+        "gateway.envoyproxy.io/v1alpha1",
+        "BackendTrafficPolicy",
+        "default",
+        "p",
+        &[
+            "spec: {targetRefs: [{group: networking.istio.io, kind: VirtualService, name: one}], requestBuffer: {limit: 1Ki}}",
+            "spec: {targetRefs: [{group: networking.istio.io, kind: Gateway, name: gw}], rateLimit: {local: {rules: [{limit: \
+         {requests: 1, unit: Day}}]}}}",
+        ],
+    ),
+    (
         "security.istio.io/v1",
         "PeerAuthentication",
         "ns1",

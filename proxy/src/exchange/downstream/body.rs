@@ -5,6 +5,7 @@
 //! an HTTP/1 connection is handed over as a whole. A lane is bounded by the stream's window or by
 //! [`INBOUND_BYTES_MAX`], and by [`OUTBOUND_BYTES_MAX`].
 
+mod filter;
 mod prefix;
 mod switched;
 
@@ -24,9 +25,11 @@ use tokio::sync::oneshot;
 
 use crate::exchange::downstream::trailers;
 use traffic::error::BoxError;
-use traffic::filter::grpc_web::{BadBase64, Decoder};
+use traffic::filter::grpc_web::Decoder;
 use wire::http2::Reason;
 
+pub use self::filter::{BODY_TOO_LARGE, BodyFault};
+use self::filter::{BodyFilter, BodyStep};
 pub use self::prefix::PrefixError;
 pub use self::switched::{Switched, Tunnel};
 
@@ -139,41 +142,26 @@ impl Body for DownstreamBody {
     }
 }
 
-/// Base64 of gRPC-Web that is decoded to gRPC on the way.
-#[derive(Debug)]
-struct Base64Body {
-    decoder: Decoder,
-    fault: Base64Fault,
-}
-
-/// The reason why base64 could not be decoded, in Envoy's words. Set before the body fails.
-pub type Base64Fault = Rc<Cell<Option<&'static str>>>;
-
-impl Base64Body {
-    fn decode(&mut self, data: &[u8]) -> Result<Bytes, Broken> {
-        let decoded = self.decoder.decode(data);
-        decoded.map_err(|BadBase64| self.broken("grpc_base_64_decode_failed"))
-    }
-
-    fn broken(&self, details: &'static str) -> Broken {
-        self.fault.set(Some(details));
-        Broken(details.into())
-    }
-}
-
 impl DownstreamBody {
     /// Turns this into the body of a gRPC request, whose length is not declared. Decodes base64 if `base64` is given,
     /// and stores a failure there.
-    pub fn translate(&mut self, base64: Option<Base64Fault>) {
+    pub fn translate(&mut self, base64: Option<BodyFault>) {
         if let DownstreamBody::Stream(inlet) = self {
-            let mut state = inlet.0.state.borrow_mut();
-            state.left = None;
-            state.base64 = base64.map(|fault| {
-                Box::new(Base64Body {
-                    decoder: Decoder::default(),
-                    fault,
-                })
-            });
+            inlet.0.state.borrow_mut().left = None;
+            if let Some(fault) = base64 {
+                self.filter(BodyStep::Decode(Decoder::default()), fault);
+            }
+        }
+    }
+
+    /// Lets the body fail when it has more bytes, and stores that.
+    pub fn limit(&mut self, bytes: u64, fault: BodyFault) {
+        self.filter(BodyStep::Limit(bytes), fault);
+    }
+
+    fn filter(&mut self, step: BodyStep, fault: BodyFault) {
+        if let DownstreamBody::Stream(inlet) = self {
+            inlet.0.state.borrow_mut().filter = Some(Box::new(BodyFilter::new(step, fault)));
         }
     }
 }
@@ -203,7 +191,7 @@ struct State {
     /// endpoint gets a chunked body too.
     unread: bool,
     trailers: Option<HeaderMap>,
-    base64: Option<Box<Base64Body>>,
+    filter: Option<Box<BodyFilter>>,
     fault: Option<Reason>,
     reader: Option<Waker>,
     /// Whether the reader was dropped.
@@ -394,9 +382,9 @@ impl Lane {
         state.unread = false;
         if !state.put_back.is_empty() || !state.inbound.is_empty() {
             let data = state.next();
-            let data = match &mut state.base64 {
+            let data = match &mut state.filter {
                 None => Ok(data),
-                Some(base64) => base64.decode(&data),
+                Some(filter) => filter.apply(data).map_err(|details| Broken(details.into())),
             };
             self.touch();
             // only a part of a base64 quantum was received so far
@@ -405,9 +393,10 @@ impl Lane {
             }
         }
         if state.ended
-            && let Some(base64) = state.incomplete()
+            && let Some(filter) = state.incomplete()
         {
-            let broken = base64.broken("grpc_base_64_decode_failed_bad_size");
+            let details = filter.refuse("grpc_base_64_decode_failed_bad_size");
+            let broken = Broken(details.into());
             return Poll::Ready(Some(Err(broken)));
         }
         if let Some(trailers) = state.trailers.take() {
@@ -479,9 +468,9 @@ impl State {
     }
 
     /// Decoder with an incomplete quantum.
-    fn incomplete(&self) -> Option<&Base64Body> {
-        let base64 = self.base64.as_deref();
-        base64.filter(|base64| !base64.decoder.is_complete())
+    fn incomplete(&self) -> Option<&BodyFilter> {
+        let filter = self.filter.as_deref();
+        filter.filter(|filter| filter.is_incomplete())
     }
 
     fn took(&mut self, bytes: usize) {

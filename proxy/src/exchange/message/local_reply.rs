@@ -9,6 +9,7 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
+use crate::exchange::downstream::body::BODY_TOO_LARGE;
 use crate::telemetry::ResponseFlags;
 use traffic::error::{Error, Kind};
 use traffic::filter::DirectResponse;
@@ -101,6 +102,46 @@ impl LocalReply {
         ResponseFlags::NONE,
         "RBAC: access denied",
         "rbac_access_denied_matched_policy[none]",
+    );
+
+    /// A rate limit of this proxy refuses the request.
+    ///
+    /// Source: Envoy's local rate limit filter.
+    pub const RATE_LIMITED: Self = Self::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        ResponseFlags::RL,
+        "local_rate_limited",
+        "local_rate_limited",
+    );
+
+    /// The rate limit service refuses the request.
+    ///
+    /// Source: Envoy's rate limit filter.
+    pub const RATE_LIMITED_BY_SERVICE: Self = Self::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        ResponseFlags::RL,
+        "",
+        "request_rate_limited",
+    );
+
+    /// The rate limit service failed, and the proxy fails closed.
+    ///
+    /// Source: Envoy's rate limit filter.
+    pub const RATE_LIMITER_FAILED: Self = Self::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        ResponseFlags::RLSE,
+        "",
+        "rate_limiter_error",
+    );
+
+    /// The request's body is larger than its limit.
+    ///
+    /// Source: Envoy's buffer filter.
+    pub const BODY_TOO_LARGE: Self = Self::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        ResponseFlags::NONE,
+        "Payload Too Large",
+        BODY_TOO_LARGE,
     );
 
     /// The request has no host.
@@ -215,6 +256,18 @@ impl LocalReply {
         retried: false,
     };
 
+    /// Adds headers to a reply.
+    pub fn with_headers(self, headers: HeaderMap) -> Self {
+        let own = OwnParts {
+            headers,
+            body: None,
+        };
+        Self {
+            own: Some(Box::new(own)),
+            ..self
+        }
+    }
+
     /// The reply to a request aborted by a fault.
     pub const fn fault(status: StatusCode) -> Self {
         Self::new(
@@ -225,8 +278,11 @@ impl LocalReply {
         )
     }
 
-    /// The reply to a gRPC-Web request with invalid base64.
-    pub const fn bad_base64(details: &'static str) -> Self {
+    /// The reply to a request whose body is refused: gRPC-Web with invalid base64, or a body that is too large.
+    pub fn bad_body(details: &'static str) -> Self {
+        if details == BODY_TOO_LARGE {
+            return Self::BODY_TOO_LARGE;
+        }
         Self::new(
             StatusCode::BAD_REQUEST,
             ResponseFlags::NONE,

@@ -13,6 +13,7 @@ use crate::compile::clusters::Clusters;
 use crate::compile::clusters::special::{INBOUND_PASSTHROUGH, OwnPort};
 use crate::compile::listeners::opaque::assemble;
 use crate::compile::peers::PortTls;
+use crate::compile::rules::limits;
 use crate::compile::service::Service as Host;
 use crate::compile::service::port::Carries;
 use crate::snapshot::{
@@ -22,7 +23,8 @@ use crate::snapshot::{
 use crate::tls::Alpn;
 use crate::upstream::Protocol as HttpVersionPolicy;
 use traffic::cluster::Split;
-use traffic::filter::RouteFilters;
+use traffic::filter::{Early, RouteFilters};
+use traffic::limit::RouteLimits;
 use traffic::provenance::Provenance;
 use traffic::route::{Conditions, OpaqueConditions, Rule, Table};
 
@@ -51,6 +53,7 @@ pub(super) fn compile(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
             own_tls: None,
             provenance: made.at(0),
             at: sidecar_or(made, None),
+            limits: None,
         };
         add(made, rest, clusters);
     }
@@ -70,6 +73,8 @@ struct Inbound {
     provenance: Vec<Provenance>,
     /// Location of the resource that the route comes from.
     at: Provenance,
+    /// Limits on requests.
+    limits: Option<Arc<RouteLimits>>,
 }
 
 /// Adds the listeners for the ports of the services that select the workload.
@@ -97,6 +102,7 @@ fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
             carries: port.carries,
             own_tls: None,
             provenance: vec![at.clone()],
+            limits: limits::of_service(&at, clusters),
             at,
         };
         add(made, inbound, clusters);
@@ -210,6 +216,7 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
     };
     let provenance = made.at(entry.line.0);
     let at = provenance.first().cloned();
+    let written = service.and_then(|service| service.written());
     let inbound = Inbound {
         key,
         to: clusters.own_port(&own),
@@ -217,6 +224,7 @@ fn of_entry(made: &mut Made<'_>, entry: &IngressListener, clusters: &mut Cluster
         carries: own.carries,
         own_tls,
         at: at.unwrap_or_else(|| sidecar_or(made, None)),
+        limits: written.and_then(|written| limits::of_service(&written, clusters)),
         provenance,
     };
     add(made, inbound, clusters);
@@ -245,6 +253,7 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
         own_tls,
         provenance,
         at,
+        limits,
     } = inbound;
     let before = made.before(&key);
     let destination = Destination {
@@ -256,7 +265,10 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
     let is_http = carries.may_be_http();
     let is_grpc_web = carries == Carries::GrpcWeb;
     let before_http = before.and_then(http_of);
-    let http = is_http.then(|| hosts(&destination, is_grpc_web, before_http, clusters));
+    let http = is_http.then(|| {
+        let route = (&destination, limits);
+        hosts(route, is_grpc_web, before_http, clusters)
+    });
     let compiled = vec![to(destination, OpaqueConditions::default())];
     let opaque = assemble(compiled, None, before.and_then(opaque_of));
     if let Some(own) = own_tls {
@@ -303,13 +315,17 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
 
 /// Returns one virtual host for all requests; that of the previous snapshot if it is the same.
 fn hosts(
-    destination: &Destination,
+    (destination, limits): (&Destination, Option<Arc<RouteLimits>>),
     is_grpc_web: bool,
     before: Option<&Arc<HttpHosts>>,
     clusters: &Clusters<'_>,
 ) -> Arc<HttpHosts> {
     let mut hasher = DefaultHasher::new();
     (&destination.name, &destination.provenance, is_grpc_web).hash(&mut hasher);
+    let policy = limits.as_ref();
+    policy
+        .map(|limits| (limits.fingerprint, &limits.provenance))
+        .hash(&mut hasher);
     let fingerprint = hasher.finish();
     if let Some(before) = before
         && let [host] = &*before.virtual_hosts
@@ -320,6 +336,12 @@ fn hosts(
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();
     filters.retry = Some(Arc::clone(clusters.mesh_retries()));
+    if limits.is_some() {
+        filters.early = Some(Box::new(Early {
+            limits,
+            ..Early::default()
+        }));
+    }
     let provenance = destination.provenance.clone();
     let rule = Rule {
         name: Arc::clone(&name),

@@ -1,0 +1,164 @@
+//! Limits on requests and on their bodies, by the policy of the route.
+
+mod messages;
+pub(super) mod service;
+
+use std::sync::Arc;
+
+use hyper::Request;
+use hyper::body::Body;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+
+use super::downstream::body::{BODY_TOO_LARGE, BodyFault, DownstreamBody};
+use super::downstream::origin::Origin;
+use super::message::clean::Cleaned;
+use super::message::local_reply::LocalReply;
+use super::record::Record;
+use super::select::find_route::{Found, authority, matched_head};
+use super::worker::Worker;
+use crate::runtime::clock;
+use crate::telemetry::Counter;
+use traffic::limit::{CountedRequest, Part, Refusal, RouteLimits};
+use traffic::route::normalize_host;
+
+const X_RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const X_RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Counts a request whose route has limits, and limits its body.
+///
+/// # Errors
+///
+/// The reply to a request that is refused: 429 or 413.
+pub(super) fn admit(
+    limits: &Arc<RouteLimits>,
+    origin: &Origin,
+    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    record: &mut Record,
+) -> Result<(), LocalReply> {
+    if limits.reads_added {
+        cleaned.show(request.headers_mut());
+    }
+    let part = match record.was_counted_by(limits) {
+        true => Part::Late,
+        false => Part::All,
+    };
+    count(limits, part, origin, request, record)?;
+    // a stream of gRPC has any number of messages
+    let body_max = limits.body_max.filter(|_| !record.is_grpc());
+    body_max.map_or(Ok(()), |most| limit_body(most, request, record))
+}
+
+/// Counts a request before its token is verified and policies judge it, by the rules that read only its address, method,
+/// path and query, with `--rate-limit-before-authorization`. Returns what was found for it, or the reply to a request that is refused.
+pub(super) fn admit_early<B>(
+    found: Result<Found, LocalReply>,
+    origin: &Origin,
+    request: &Request<B>,
+    record: &mut Record,
+) -> Result<Found, LocalReply> {
+    let found = found?;
+    let early = found.route().filters.early.as_ref();
+    if let Some(limits) = early.and_then(|early| early.limits.as_ref())
+        && record.worker().settings.limits_before_authorization
+    {
+        count(limits, Part::Early, origin, request, record)?;
+        record.record_counted(limits);
+    }
+    Ok(found)
+}
+
+/// Whether a limit has refused a request.
+pub(super) fn is_refused(found: &Result<Found, LocalReply>) -> bool {
+    let refusal = found.as_ref().err();
+    refusal.is_some_and(|reply| reply.status == LocalReply::RATE_LIMITED.status)
+}
+
+fn count<B>(
+    limits: &RouteLimits,
+    part: Part,
+    origin: &Origin,
+    request: &Request<B>,
+    record: &Record,
+) -> Result<(), LocalReply> {
+    let worker = record.worker();
+    let counted = counted_request(worker, origin, request, |request| {
+        limits.count(request, part, clock::now())
+    });
+    for _ in 0..counted.overflowed {
+        worker.count(Counter::RateLimitKeysOverflowed);
+    }
+    for _ in 0..counted.shadowed {
+        worker.count(Counter::RateLimitShadowDenied);
+    }
+    match counted.refusal {
+        Some(refusal) => {
+            worker.count(Counter::RateLimitDenied);
+            Err(LocalReply::rate_limited(&refusal))
+        }
+        None => {
+            if counted.is_counted {
+                worker.count(Counter::RateLimitAllowed);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Calls `use_it` with what rules compare of a request.
+fn counted_request<B, T>(
+    worker: &Worker,
+    origin: &Origin,
+    request: &Request<B>,
+    use_it: impl FnOnce(&CountedRequest<'_>) -> T,
+) -> T {
+    let authority = authority(request).unwrap_or_default();
+    let host = normalize_host(authority);
+    let head = matched_head(request, origin.scheme, authority, &host);
+    let prefix = worker.settings.ipv6_client_prefix;
+    use_it(&CountedRequest::new(head, origin.client.ip(), prefix))
+}
+
+/// Refuses a body whose declared length is too large, and ends one without a length when it becomes so.
+fn limit_body(
+    most: u64,
+    request: &mut Request<DownstreamBody>,
+    record: &mut Record,
+) -> Result<(), LocalReply> {
+    match request.body().size_hint().exact() {
+        Some(length) if length <= most => Ok(()),
+        Some(_) => {
+            let fault = BodyFault::default();
+            fault.set(Some(BODY_TOO_LARGE));
+            record.record_body_limit(fault);
+            Err(LocalReply::BODY_TOO_LARGE)
+        }
+        None => {
+            let fault = BodyFault::default();
+            request.body_mut().limit(most, fault.clone());
+            record.record_body_limit(fault);
+            Ok(())
+        }
+    }
+}
+
+impl LocalReply {
+    /// A rate limit of this proxy refuses the request.
+    fn rate_limited(refusal: &Refusal<'_>) -> Self {
+        let wait = refusal.exhausted.wait;
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let limit = refusal.rule.buckets.rate().tokens;
+        let values = limit_headers(limit, refusal.exhausted.left, seconds);
+        Self::RATE_LIMITED.with_headers(HeaderMap::from_iter(values))
+    }
+}
+
+/// Returns the headers of a refusal: the limit, what is left of it, and the seconds until there is more.
+fn limit_headers(limit: u32, left: u64, seconds: u64) -> [(HeaderName, HeaderValue); 4] {
+    [
+        (X_RATELIMIT_LIMIT, limit.into()),
+        (X_RATELIMIT_REMAINING, left.into()),
+        (X_RATELIMIT_RESET, seconds.into()),
+        (RETRY_AFTER, seconds.into()),
+    ]
+}

@@ -1,0 +1,189 @@
+//! Limits that a service counts for all proxies: `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`.
+//!
+//! All rules of a route that select a request are told to the service in one call, each with its limit, so that the
+//! service needs to know only the domain. A request whose call fails or takes too long passes, unless the proxy fails
+//! closed.
+
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::timeout;
+
+use super::messages::{
+    Descriptor, Limit, Number, Pair, RateLimitRequest, RateLimitResponse, Status,
+};
+use super::{counted_request, limit_headers};
+use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::select::context::RequestContext;
+use crate::exchange::service_call::{CallError, ServiceCall};
+use crate::snapshot::ServiceCluster;
+use crate::telemetry::Counter;
+use traffic::limit::{GlobalRule, RouteLimits};
+
+const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+/// Time limit of a call: Envoy's default.
+const TIMEOUT: Duration = Duration::from_millis(20);
+
+/// Largest number of headers that the service adds to a message.
+const HEADERS_MAX: usize = 32;
+
+/// `OVER_LIMIT` of `RateLimitResponse.Code`.
+const OVER_LIMIT: i32 = 2;
+
+const X_ENVOY_RATELIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelimited");
+
+/// Asks the service about a request. Adds headers of the service to the request, and returns those for the response.
+///
+/// # Errors
+///
+/// The reply to a request that is refused: 429, or 500 if the service fails and the proxy fails closed.
+pub(in crate::exchange) async fn ask(
+    (limits, service): (&RouteLimits, &ServiceCluster),
+    context: &RequestContext<'_>,
+    request: &mut Request<DownstreamBody>,
+) -> Result<HeaderMap, LocalReply> {
+    let worker = context.worker;
+    let settings = &worker.settings;
+    let (rules, descriptors) = descriptors(limits, context, request);
+    if rules.is_empty() {
+        return Ok(HeaderMap::new());
+    }
+    let message = RateLimitRequest {
+        domain: settings.rate_limit_domain.to_string(),
+        descriptors,
+    };
+    let call = ServiceCall {
+        worker,
+        snapshot: context.snapshot,
+        service,
+        client: context.connection.client,
+    };
+    let answer = timeout(TIMEOUT, call.grpc(METHOD, &message)).await;
+    let response: RateLimitResponse = match answer {
+        Ok(Ok(response)) => response,
+        failed => {
+            let error: Option<CallError> = failed.ok().and_then(Result::err);
+            let error = error.map_or_else(|| "no answer in time".to_owned(), |e| e.to_string());
+            tracing::debug!(%error, "the rate limit service failed");
+            let is_closed = settings.rate_limit_fail_closed;
+            worker.count(match is_closed {
+                true => Counter::RateLimitFailureDenied,
+                false => Counter::RateLimitFailureAllowed,
+            });
+            return match is_closed {
+                true => Err(LocalReply::RATE_LIMITER_FAILED),
+                false => Ok(HeaderMap::new()),
+            };
+        }
+    };
+    let headers = valid(response.response_headers_to_add);
+    match refusal(&rules, &response.statuses, response.overall_code) {
+        Err(shadowed) => {
+            worker.count(Counter::RateLimitServiceAllowed);
+            for _ in 0..shadowed {
+                worker.count(Counter::RateLimitShadowDenied);
+            }
+            request
+                .headers_mut()
+                .extend(valid(response.request_headers_to_add));
+            Ok(headers)
+        }
+        Ok(status) => {
+            worker.count(Counter::RateLimitServiceDenied);
+            Err(refused(status, headers))
+        }
+    }
+}
+
+/// Returns the rules that select a request, and a descriptor of each.
+fn descriptors<'a>(
+    limits: &'a RouteLimits,
+    context: &RequestContext<'_>,
+    request: &Request<DownstreamBody>,
+) -> (Vec<&'a GlobalRule>, Vec<Descriptor>) {
+    counted_request(context.worker, context.origin, request, |counted| {
+        let selected = limits.global.iter().filter_map(|rule| {
+            let entries = rule.entries(counted)?.into_iter();
+            let descriptor = Descriptor {
+                entries: entries
+                    .map(|(key, value)| Pair {
+                        key: key.into_owned(),
+                        value: value.into_owned(),
+                    })
+                    .collect(),
+                limit: Some(Limit {
+                    requests_per_unit: rule.requests,
+                    unit: unit(rule.unit),
+                }),
+                hits_addend: (rule.cost != 1).then(|| Number {
+                    value: rule.cost.into(),
+                }),
+            };
+            Some((rule, descriptor))
+        });
+        selected.unzip()
+    })
+}
+
+/// Returns the number of a unit in `envoy.type.v3.RateLimitUnit`.
+fn unit(unit: Duration) -> i32 {
+    match unit.as_secs() {
+        0..=1 => 1,
+        60 => 2,
+        3_600 => 3,
+        86_400 => 4,
+        2_592_000 => 5,
+        31_536_000 => 6,
+        _ => 7,
+    }
+}
+
+/// Returns the status that refuses a request, if one does: of several, the one that lasts longest.
+///
+/// # Errors
+///
+/// The number of rules in shadow mode that would have refused it.
+fn refusal(rules: &[&GlobalRule], statuses: &[Status], overall: i32) -> Result<Status, usize> {
+    if statuses.len() != rules.len() {
+        // a service that does not say which of them
+        return match overall == OVER_LIMIT && rules.iter().any(|rule| !rule.is_shadow) {
+            true => Ok(Status::default()),
+            false => Err(0),
+        };
+    }
+    let over = rules
+        .iter()
+        .zip(statuses)
+        .filter(|(_, status)| status.code == OVER_LIMIT);
+    let enforced = over.clone().filter(|(rule, _)| !rule.is_shadow);
+    let longest = enforced.max_by_key(|(_, status)| {
+        let duration = status.duration_until_reset;
+        duration.map(|duration| (duration.seconds, duration.nanos))
+    });
+    longest.map_or_else(|| Err(over.count()), |(_, status)| Ok(*status))
+}
+
+fn refused(status: Status, mut headers: HeaderMap) -> LocalReply {
+    headers.insert(X_ENVOY_RATELIMITED, HeaderValue::from_static("true"));
+    if let (Some(limit), Some(reset)) = (status.current_limit, status.duration_until_reset) {
+        let seconds = u64::try_from(reset.seconds).unwrap_or(0) + u64::from(reset.nanos > 0);
+        headers.extend(limit_headers(
+            limit.requests_per_unit,
+            status.limit_remaining.into(),
+            seconds,
+        ));
+    }
+    LocalReply::RATE_LIMITED_BY_SERVICE.with_headers(headers)
+}
+
+/// Returns the headers that are valid.
+fn valid(pairs: Vec<Pair>) -> HeaderMap {
+    let valid = pairs.into_iter().filter_map(|pair| {
+        let name = HeaderName::try_from(pair.key).ok()?;
+        Some((name, HeaderValue::try_from(pair.value).ok()?))
+    });
+    valid.take(HEADERS_MAX).collect()
+}

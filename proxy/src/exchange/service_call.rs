@@ -2,7 +2,7 @@
 //!
 //! Sent over the worker's pools to an endpoint of the service's cluster, so that the DestinationRule of the service
 //! applies: TLS, limits, balancing, outlier detection. Never retried, but sent again once if an idle connection turns
-//! out to be closed: asking twice decides nothing twice. A call that is dropped is canceled.
+//! out to be closed. A call that is dropped is canceled.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -34,7 +34,7 @@ pub fn judge(
     };
     let explain = |subject: Subject<'_>| {
         let subject = question.identified(subject);
-        let choice = authorization::explain(authorization, &snapshot.providers, &subject);
+        let choice = authorization::explain(authorization, snapshot, &subject);
         Ok(Some(choice))
     };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);

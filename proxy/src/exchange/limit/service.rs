@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use hyper::Request;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use tokio::time::timeout;
 
 use super::messages::{
     Descriptor, Limit, Number, Pair, RateLimitRequest, RateLimitResponse, Status,
@@ -17,7 +16,7 @@ use super::{counted_request, limit_headers};
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::context::RequestContext;
-use crate::exchange::service_call::{CallError, ServiceCall};
+use crate::exchange::service_call::ServiceCall;
 use crate::snapshot::ServiceCluster;
 use crate::telemetry::Counter;
 use traffic::limit::{GlobalRule, RouteLimits};
@@ -60,13 +59,11 @@ pub(in crate::exchange) async fn ask(
         snapshot: context.snapshot,
         service,
         client: context.connection.client,
+        timeout: TIMEOUT,
     };
-    let answer = timeout(TIMEOUT, call.grpc(METHOD, &message)).await;
-    let response: RateLimitResponse = match answer {
-        Ok(Ok(response)) => response,
-        failed => {
-            let error: Option<CallError> = failed.ok().and_then(Result::err);
-            let error = error.map_or_else(|| "no answer in time".to_owned(), |e| e.to_string());
+    let response: RateLimitResponse = match call.grpc(METHOD, &message).await {
+        Ok(response) => response,
+        Err(error) => {
             tracing::debug!(%error, "the rate limit service failed");
             let is_closed = settings.rate_limit_fail_closed;
             worker.count(match is_closed {

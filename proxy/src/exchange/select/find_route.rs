@@ -252,8 +252,7 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
     host.filter(|host| !host.is_empty())
 }
 
-/// Normalizes the path, for matching and for the upstream.
-/// Normalizes the path of a request.
+/// Normalizes the path of a request, for matching and for the upstream.
 ///
 /// # Errors
 ///

@@ -332,9 +332,11 @@ fn every_example_is_valid() {
             certificates(directory.path());
             path = format!("{path},{}", directory.path().join("secrets.yaml").display());
         }
+        if examples().join(&name).join("mesh").is_dir() {
+            path.push_str("/mesh");
+        }
         let mut arguments = vec!["check".to_owned(), "--config".to_owned(), path];
         if name == "oauth2-proxy" {
-            arguments[2].push_str("/mesh");
             arguments.push(format!("--mesh-config=examples/{name}/mesh-config.yaml"));
         }
         let output = strait(&arguments);
@@ -369,6 +371,7 @@ fn every_example_is_run_by_a_test() {
         "sidecar",
         "tcp",
         "tls-passthrough",
+        "zero-trust",
     ];
     assert_eq!(names(), run);
 }
@@ -441,6 +444,19 @@ async fn edge_gateway_does_what_its_readme_says() {
 #[tokio::test]
 async fn jwt_at_the_edge_does_what_its_readme_says() {
     check_readme("jwt-at-the-edge").await;
+}
+
+#[test]
+fn zero_trust_allows_what_its_table_expects() {
+    let arguments = [
+        "check",
+        "--config=examples/zero-trust/mesh",
+        "--access=examples/zero-trust/access.yaml",
+    ];
+    let output = strait(&arguments.map(str::to_owned));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("0 errors, 0 warnings"), "{text}");
 }
 
 #[test]

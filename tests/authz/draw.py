@@ -1,12 +1,14 @@
 """Draws AuthorizationPolicies and requests from small alphabets, so that they match often."""
 
+import json
 from dataclasses import dataclass, field
 
 STRAIT = ["127.0.0.3", "127.0.0.4"]
 # Never 127.0.0.1, in whose place Envoy puts the address of its host.
 SOURCES = ["127.1.0.1", "127.1.0.1", "127.1.0.2", "127.1.1.1", "127.2.0.1"]
 RANGES = ["127.1.0.1", "127.1.0.0/16", "127.1.0.0/31", "127.1.0.9/24", "127.2.0.1/32", "0.0.0.0/0", "10.0.0.0/8",
-          "10.0.0.1", "2001:db8::/32", "::/0", "::ffff:127.1.0.1", "::ffff:127.1.0.0/112", "::ffff:10.0.0.0/104"]
+          "10.0.0.1", "2001:db8::/32", "::/0", "10.0.0.2/31", "2001:db8::1", "::ffff:127.1.0.1", "::ffff:127.1.0.0/112",
+          "::ffff:10.0.0.0/104"]
 FIELDS = {
     "operation": {
         "hosts": ["a.test", "b.test", "A.Test", "*.test", "*.a.test", "a.*", "x*", "*", "a.test:80", "*:8080",
@@ -50,8 +52,13 @@ HOSTS = ["a.test", "a.test", "b.test", "x.a.test", "A.TEST", "a.test:80", "a.tes
          "xa.test", "other", "127.0.0.1", "[::1]:8080", "a.test:", "x.A.test.", "[::1]"]
 PATHS = ["/", "/a", "/a", "/a/", "/a/b", "/a/b", "/A", "/b", "/x/b", "/a/x/b", "/a/x/y/b", "/a/x/", "/a//b", "//a",
          "//a/b", "/a/./b", "/a/../b", "/a/..", "/../a", "/%61", "/%41", "/a%2Fb", "/a%2fb", "/a%5Cb", "/a;v=1",
-         "/a/;v=1", "/a\\b", "/a.txt", "/i/*lit", "/i/xlit", "/moved", "/moved/x", "/a|b", "/a%20b", "/a%", "/a%zz", "/a%00",
-         "/%2561", "/x/..;/a", "/a/{*}", "/a%3Fq", "/.a", "/a/%2e%2e/b", "/a//", "/a/b/", "/a:b"]
+         "/a/;v=1", "/a\\b", "/a.txt", "/i/*lit", "/i/xlit", "/moved", "/moved/x", "/a|b", "/a%20b", "/a%", "/a%zz",
+         "/a%00", "/%2561", "/x/..;/a", "/a/{*}", "/a%3Fq", "/.a", "/a/%2e%2e/b", "/a//", "/a/b/", "/a:b"]
+# Segments that paths of requests, and values and templates of policies, are composed of.
+SEGMENTS = ["a", "a", "b", "b", "", "A", ".", "..", "%61", "%2F", "%2f", "%2e", "%41", "a.b", "a;v=1", "a%20b", "%7E",
+            "~", "...", "a\\b", "$", "&'()", "!*", "a=b", "@:", "+,", "%25", "{a}", "^", "%C3%A9", "*", "a*"]
+LITERALS = ["a", "a", "b", "b", "A", "a.b", "a;v=1", "%2F", "~", "...", "$", "&'()", "!", "a=b", "@:", "+,", "%25",
+            "%C3%A9"]
 QUERIES = ["", "", "", "?", "?q=1", "?/b", "?x=/a/b", "?q=1?/b", "?%61"]
 METHODS = ["GET"] * 12 + ["POST"] * 3 + ["POST", "PUT", "OPTIONS", "HEAD", "DELETE", "PATCH", "get"]
 LINES = [("x-a", "v1"), ("x-a", "v2"), ("X-A", "v1"), ("x-a", ""), ("x-a", "V1"), ("x-a", "v1,v2"), ("x-a", "v1, v2"),
@@ -90,43 +97,50 @@ class Request:
 
 
 class Draw:
-    """Draws the policies and the requests of one set from a seed. `ports` are two of HTTP and one of HTTPS."""
+    """Draws the policies and the requests of one set from a seed. Most sets have one field only, which decides."""
 
     def __init__(self, random, world, number):
         self.random, self.world, self.number = random, world, number
         ports = [str(port) for port in world.ports]
         self.fields = {**FIELDS, "operation": {**FIELDS["operation"], "ports": [*ports, f"0{ports[0]}", "80"]}}
         self.conditions = {**CONDITIONS, "destination.port": ports}
-        self.hops = random.randrange(2)
-        self.policies = [self._policy(i) for i in range(random.randint(1, 4))]
+        self.hops, self.single, self.paths = random.randrange(2), self.chance(0.7), []
+        self.policies = [self._policy(i) for i in range(1 if self.single else random.randint(1, 4))]
+        self.text = json.dumps([policy["spec"] for policy in self.policies])
 
     def chance(self, probability):
         return self.random.random() < probability
 
     def _policy(self, i):
         random = self.random
-        action = random.choice(["DENY", "DENY", "ALLOW", "ALLOW", "AUDIT"])
+        action = random.choice(["DENY", "DENY", "ALLOW", "ALLOW"] + ["AUDIT"] * (not self.single))
         spec = {"action": action} if action != "ALLOW" or self.chance(0.5) else {}
         if action == "DENY" or self.chance(0.95):
-            spec["rules"] = [self._rule() for _ in range(random.choice([1, 1, 2, 3]))]
-        if self.chance(0.3):
+            spec["rules"] = [self._rule() for _ in range(self._count(3))]
+        if self.chance(0.3) and not self.single:
             spec["selector"] = {"matchLabels": {"app": random.choice(["proxy", "proxy", "other"])}}
-        metadata = {"name": f"p{self.number}-{i}", "namespace": random.choice(["shop"] * 3 + ["istio-system", "blog"])}
+        namespaces = ["shop"] * 3 + ["istio-system"] + ["blog"] * (not self.single)
+        metadata = {"name": f"p{self.number}-{i}", "namespace": random.choice(namespaces)}
         if self.chance(0.07):
             metadata["annotations"] = {"istio.io/dry-run": random.choice(["true", "false"])}
         return {"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": metadata, "spec": spec}
 
+    def _count(self, most):
+        return 1 if self.single else self.random.choice([1, *range(1, most + 1)])
+
     def _rule(self):
+        if self.single and self.chance(0.45):
+            return {"when": [self._condition()]}
         rule = {}
         for key, inner, probability in (("from", "source", 0.5), ("to", "operation", 0.65)):
-            if self.chance(probability):
-                rule[key] = [{inner: self._element(inner)} for _ in range(self.random.choice([1, 1, 2]))]
-        if self.chance(0.45):
-            rule["when"] = [self._condition() for _ in range(self.random.choice([1, 1, 2]))]
+            if self.chance(probability) and not (self.single and rule):
+                rule[key] = [{inner: self._element(inner)} for _ in range(self._count(2))]
+        if self.chance(0.45) and not (self.single and rule):
+            rule["when"] = [self._condition() for _ in range(self._count(2))]
         return rule if rule or self.chance(0.05) else self._rule()
 
     def _element(self, inner):
-        names = self.random.sample(sorted(self.fields[inner]), self.random.choice([1, 1, 2, 3]))
+        names = self.random.sample(sorted(self.fields[inner]), self._count(3))
         if "serviceAccounts" in names:
             names = [name for name in names if name not in ("principals", "namespaces")]
         element = {}
@@ -141,20 +155,56 @@ class Draw:
 
     def _values(self, alphabet, positive, negative):
         keys = self.random.choice([[positive]] * 6 + [[negative]] * 3 + [[positive, negative]])
-        return {key: self.random.sample(alphabet, min(len(alphabet), self.random.choice([1, 1, 2, 3]))) for key in keys}
+        if positive == "paths":
+            alphabet = [*alphabet, *(self._path_value() for _ in range(len(alphabet) // 2))]
+        found = {key: self.random.sample(alphabet, min(len(alphabet), self.random.choice([1, 1, 2]))) for key in keys}
+        self.paths += sum(found.values(), []) if positive == "paths" else []
+        return found
+
+    def _path(self):
+        return "/" + "/".join(self.random.choices(SEGMENTS, k=self.random.choice([1, 2, 2, 3, 4])))
+
+    def _path_value(self):
+        """A value of `paths`: a composed path, its beginning or end, or a template."""
+        random, path = self.random, self._path()
+        if self.chance(0.5):
+            end = random.choice([[], [], ["{**}"], ["{**}", *random.choices(LITERALS, k=random.randrange(3))]])
+            path = "/" + "/".join([*random.choices([*LITERALS, *["{*}"] * 9], k=random.randrange(1, 4)), *end])
+            return path if "{" in path else f"{path}/{{*}}"
+        path = path.replace("*", "").replace("{", "").replace("}", "")
+        cut = random.randrange(len(path))
+        return random.choice([path, f"{path[:cut]}*", f"*{path[cut:]}"])
+
+    def _similar_path(self):
+        """A path that a value of the policies may match."""
+        random, path = self.random, self.random.choice(self.paths)
+        for operator, texts in (("{**}", ["", "a", "a/b", "/", "a//b"]), ("{*}", ["a", "a", "", "a/b", "%2F", "a;v=1"]),
+                                ("*", ["", "a", "/a", "/"])):
+            path = path.replace(operator, random.choice(texts))
+        return path if path.startswith("/") else f"/{path}"
+
+    def _about(self, *names):
+        """Whether the policies have a field or a condition of these names."""
+        return any(name in self.text for name in names)
 
     def request(self):
         random, world = self.random, self.world
         port = random.choice(world.ports)
-        method, path = random.choice(METHODS), random.choice(PATHS) + random.choice(QUERIES)
+        identity = self._about("rincipals", "amespaces", "erviceAccounts", "rustDomains", "source.", "sni")
+        if identity and self.chance(0.6):
+            port = world.ports[2]
+        method, path = random.choice(METHODS), random.choice(PATHS) if self.chance(0.6) else self._path()
+        if self.paths and self.chance(0.5):
+            path = self._similar_path()
+        path += random.choice(QUERIES)
         host, lines = random.choice(HOSTS), random.choices(LINES, k=random.choice([0, 1, 1, 2, 3]))
         # Not `OPTIONS *`, nor a port that is empty: Envoy refuses such targets before its filters.
         if self.chance(0.03):
             path = f"http://{random.choice(HOSTS).removesuffix(':')}{path}"
-        for _ in range(random.choice([0, 0, 0, 1, 1, 2])):
+        for _ in range(random.choice([1, 1, 2] if self._about("emoteIp", "remote.ip") else [0, 0, 0, 1, 1, 2])):
             lines.append(("x-forwarded-for", random.choice(FORWARDED)))
         request = Request(port, method, path, [("Host", host), *lines], random.choice(SOURCES), signed=world.tokens)
-        if self.chance(0.3):
+        if self.chance(0.8 if self._about("equestPrincipals", "request.auth") else 0.2):
             request.token = random.choice(sorted(world.tokens))
         if port == world.ports[2]:
             request.tls, request.server_name = True, random.choice(SERVER_NAMES)

@@ -163,8 +163,8 @@ class Translation:
             if not pairs:
                 continue
             side = pairs[0][0]
-            outer, inner, no = ("or_rules", "rules", "not_rule") if side == "permission" else ("or_ids", "ids", "not_id")
-            either = {outer: {inner: [matcher for _, matcher in pairs]}}
+            inner, no = ("rules", "not_rule") if side == "permission" else ("ids", "not_id")
+            either = {f"or_{inner}": {inner: [matcher for _, matcher in pairs]}}
             found.append(either if key == positive else {no: either})
         return side, found
 

@@ -1,0 +1,212 @@
+"""Draws AuthorizationPolicies and requests from small alphabets, so that they match often."""
+
+import json
+from dataclasses import dataclass, field
+
+STRAIT = ["127.0.0.3", "127.0.0.4"]
+# Never 127.0.0.1, in whose place Envoy puts the address of its host.
+SOURCES = ["127.1.0.1", "127.1.0.1", "127.1.0.2", "127.1.1.1", "127.2.0.1"]
+RANGES = ["127.1.0.1", "127.1.0.0/16", "127.1.0.0/31", "127.1.0.9/24", "127.2.0.1/32", "0.0.0.0/0", "10.0.0.0/8",
+          "10.0.0.1", "2001:db8::/32", "::/0", "10.0.0.2/31", "2001:db8::1", "::ffff:127.1.0.1", "::ffff:127.1.0.0/112",
+          "::ffff:10.0.0.0/104"]
+FIELDS = {
+    "operation": {
+        "hosts": ["a.test", "b.test", "A.Test", "*.test", "*.a.test", "a.*", "x*", "*", "a.test:80", "*:8080",
+                  "a.test.", "*.", "127.0.0.1", "*t", "[::1]"],
+        "methods": ["GET", "GET", "POST", "PUT", "*", "G*", "*T", "get", "OPTIONS"],
+        "paths": ["/", "/a", "/a/", "/a*", "*/b", "*", "/a/b", "/A*", "*b", "/a/{*}", "/a/{*}/b", "/a/{**}", "/{*}/b",
+                  "/{**}", "/a/{**}/b", "/a/{**}/", "/{*}", "*.txt", "/i/*lit", "/a%2Fb", "/a%2F*", "/%61", "/a?q",
+                  "//*", "/moved", "/a;v=1", "/a/{*}/", "/a%7Cb"],
+    },
+    "source": {
+        "ipBlocks": RANGES, "remoteIpBlocks": RANGES,
+        "principals": ["td1/ns/shop/sa/web", "td2/ns/shop/sa/web", "td3/ns/shop/sa/web", "td1/ns/shop/sa/w*",
+                       "cluster.local/ns/shop/sa/web", "*/ns/shop/sa/web", "*1/ns/shop/sa/web", "*/sa/web", "td1/*",
+                       "*", "td*", "*b", "td1/x", "*client", "client.test"],
+        "namespaces": ["shop", "blog", "*", "sh*", "*op", "s*p", "x"],
+        "serviceAccounts": ["web", "shop/web", "blog/web", "shop/db"],
+        "trustDomains": ["td1", "td2", "td3", "*", "td*", "*1", "cluster.local"],
+        "requestPrincipals": ["*", "i/s", "i/*", "i/s*", "*/s", "*i/s", "i*", "*s", "j/a/s", "j/a/*", "i"],
+    },
+}
+TEXTS = ["v1", "v2", "v*", "*2", "*", "V1", "v1,v2", "*v1", "v1=1"]
+CONDITIONS = {
+    "source.ip": RANGES, "remote.ip": RANGES, "source.principal": FIELDS["source"]["principals"],
+    "source.namespace": FIELDS["source"]["namespaces"], "source.serviceAccount": FIELDS["source"]["serviceAccounts"],
+    "source.trustDomain": FIELDS["source"]["trustDomains"],
+    "destination.ip": [*STRAIT, "127.0.0.0/8", "10.0.0.0/8"],
+    "connection.sni": ["a.test", "*.test", "b*", "*", "x.a.test"],
+    "request.headers[x-a]": TEXTS, "request.headers[X-A]": TEXTS, "request.headers[x-b]": TEXTS,
+    "request.headers[cookie]": TEXTS, "request.headers[user-agent]": TEXTS,
+    "request.headers[x-forwarded-proto]": ["http", "https", "*", "v*"],
+    "request.headers[x-forwarded-for]": ["10.0.0.1", "10.*", "*", "*127.1.0.1", "*1"],
+    "request.headers[host]": ["a.test", "*", "*.test", "A.Test"],
+    "request.headers[:path]": ["/a", "/a*", "*", "*q=1", "/a?q=1"],
+    "request.headers[:method]": ["GET", "*", "P*"],
+    "request.headers[:authority]": ["a.test", "*", "*.test", "A.Test"],
+    "request.auth.principal": FIELDS["source"]["requestPrincipals"],
+    "request.auth.audiences": TEXTS, "request.auth.presenter": TEXTS, "request.auth.claims[g]": TEXTS,
+    "request.auth.claims[o][g]": TEXTS, "request.auth.claims[scope]": TEXTS, "request.auth.claims[n]": ["1", "*"],
+}
+HOSTS = ["a.test", "a.test", "b.test", "x.a.test", "A.TEST", "a.test:80", "a.test:8080", "a.test.", "a.test.:80",
+         "xa.test", "other", "127.0.0.1", "[::1]:8080", "a.test:", "x.A.test.", "[::1]"]
+PATHS = ["/", "/a", "/a", "/a/", "/a/b", "/a/b", "/A", "/b", "/x/b", "/a/x/b", "/a/x/y/b", "/a/x/", "/a//b", "//a",
+         "//a/b", "/a/./b", "/a/../b", "/a/..", "/../a", "/%61", "/%41", "/a%2Fb", "/a%2fb", "/a%5Cb", "/a;v=1",
+         "/a/;v=1", "/a\\b", "/a.txt", "/i/*lit", "/i/xlit", "/moved", "/moved/x", "/a|b", "/a%20b", "/a%", "/a%zz",
+         "/a%00", "/%2561", "/x/..;/a", "/a/{*}", "/a%3Fq", "/.a", "/a/%2e%2e/b", "/a//", "/a/b/", "/a:b"]
+# Segments that paths of requests, and values and templates of policies, are composed of.
+SEGMENTS = ["a", "a", "b", "b", "", "A", ".", "..", "%61", "%2F", "%2f", "%2e", "%41", "a.b", "a;v=1", "a%20b", "%7E",
+            "~", "...", "a\\b", "$", "&'()", "!*", "a=b", "@:", "+,", "%25", "{a}", "^", "%C3%A9", "*", "a*"]
+LITERALS = ["a", "a", "b", "b", "A", "a.b", "a;v=1", "%2F", "~", "...", "$", "&'()", "!", "a=b", "@:", "+,", "%25",
+            "%C3%A9"]
+QUERIES = ["", "", "", "?", "?q=1", "?/b", "?x=/a/b", "?q=1?/b", "?%61"]
+METHODS = ["GET"] * 12 + ["POST"] * 3 + ["POST", "PUT", "OPTIONS", "HEAD", "DELETE", "PATCH", "get"]
+LINES = [("x-a", "v1"), ("x-a", "v2"), ("X-A", "v1"), ("x-a", ""), ("x-a", "V1"), ("x-a", "v1,v2"), ("x-a", "v1, v2"),
+         ("x-b", "v1"), ("x-b", "av1"), ("x-b", ""), ("x_a", "v1"), ("Cookie", "v1=1"), ("cookie", "v2=2"),
+         ("User-Agent", "v1"), ("user-agent", "v2"), ("x-b", "  v2\t"), ("x-forwarded-proto", "https"),
+         ("x-forwarded-proto", "v1"), ("Connection", "x-a")]
+FORWARDED = ["10.0.0.1", "10.0.0.1, 127.1.0.1", "10.0.0.2,10.0.0.1", "bad", "10.0.0.1:80", "::ffff:10.0.0.1",
+             "2001:db8::1", "10.0.0.1,", "", "[2001:db8::1]:80", "10.0.0.1, bad"]
+SERVER_NAMES = ["a.test", "b.test", "x.a.test", "A.test", None]
+
+
+@dataclass
+class Request:
+    """One request, and the connection that it is sent on. `certificate` and `token` are names."""
+
+    port: int
+    method: str
+    target: str
+    lines: list
+    source: str
+    tls: bool = False
+    server_name: str | None = None
+    certificate: str | None = None
+    token: str | None = None
+    signed: dict = field(default_factory=dict, repr=False)
+
+    def bytes(self):
+        lines = [*self.lines, ("Connection", "close")]
+        if self.token:
+            lines.append(("Authorization", f"Bearer {self.signed[self.token]}"))
+        head = [f"{self.method} {self.target} HTTP/1.1", *(f"{name}: {value}" for name, value in lines)]
+        return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1")
+
+    def header(self, name):
+        return [value for key, value in self.lines if key.lower() == name]
+
+
+class Draw:
+    """Draws the policies and the requests of one set from a seed. Most sets have one field only, which decides."""
+
+    def __init__(self, random, world, number):
+        self.random, self.world, self.number = random, world, number
+        ports = [str(port) for port in world.ports]
+        self.fields = {**FIELDS, "operation": {**FIELDS["operation"], "ports": [*ports, f"0{ports[0]}", "80"]}}
+        self.conditions = {**CONDITIONS, "destination.port": ports}
+        self.hops, self.single, self.paths = random.randrange(2), self.chance(0.7), []
+        self.policies = [self._policy(i) for i in range(1 if self.single else random.randint(1, 4))]
+        self.text = json.dumps([policy["spec"] for policy in self.policies])
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    def _policy(self, i):
+        random = self.random
+        action = random.choice(["DENY", "DENY", "ALLOW", "ALLOW"] + ["AUDIT"] * (not self.single))
+        spec = {"action": action} if action != "ALLOW" or self.chance(0.5) else {}
+        if action == "DENY" or self.chance(0.95):
+            spec["rules"] = [self._rule() for _ in range(self._count(3))]
+        if self.chance(0.3) and not self.single:
+            spec["selector"] = {"matchLabels": {"app": random.choice(["proxy", "proxy", "other"])}}
+        namespaces = ["shop"] * 3 + ["istio-system"] + ["blog"] * (not self.single)
+        metadata = {"name": f"p{self.number}-{i}", "namespace": random.choice(namespaces)}
+        if self.chance(0.07):
+            metadata["annotations"] = {"istio.io/dry-run": random.choice(["true", "false"])}
+        return {"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": metadata, "spec": spec}
+
+    def _count(self, most):
+        return 1 if self.single else self.random.choice([1, *range(1, most + 1)])
+
+    def _rule(self):
+        if self.single and self.chance(0.45):
+            return {"when": [self._condition()]}
+        rule = {}
+        for key, inner, probability in (("from", "source", 0.5), ("to", "operation", 0.65)):
+            if self.chance(probability) and not (self.single and rule):
+                rule[key] = [{inner: self._element(inner)} for _ in range(self._count(2))]
+        if self.chance(0.45) and not (self.single and rule):
+            rule["when"] = [self._condition() for _ in range(self._count(2))]
+        return rule if rule or self.chance(0.05) else self._rule()
+
+    def _element(self, inner):
+        names = self.random.sample(sorted(self.fields[inner]), self._count(3))
+        if "serviceAccounts" in names:
+            names = [name for name in names if name not in ("principals", "namespaces")]
+        element = {}
+        for name in names:
+            negative = f"not{name[0].upper()}{name[1:]}"
+            element.update(self._values(self.fields[inner][name], name, negative))
+        return element
+
+    def _condition(self):
+        key = self.random.choice(sorted(self.conditions))
+        return {"key": key, **self._values(self.conditions[key], "values", "notValues")}
+
+    def _values(self, alphabet, positive, negative):
+        keys = self.random.choice([[positive]] * 6 + [[negative]] * 3 + [[positive, negative]])
+        if positive == "paths":
+            alphabet = [*alphabet, *(self._path_value() for _ in range(len(alphabet) // 2))]
+        found = {key: self.random.sample(alphabet, min(len(alphabet), self.random.choice([1, 1, 2]))) for key in keys}
+        self.paths += sum(found.values(), []) if positive == "paths" else []
+        return found
+
+    def _path(self):
+        return "/" + "/".join(self.random.choices(SEGMENTS, k=self.random.choice([1, 2, 2, 3, 4])))
+
+    def _path_value(self):
+        """A value of `paths`: a composed path, its beginning or end, or a template."""
+        random, path = self.random, self._path()
+        if self.chance(0.5):
+            end = random.choice([[], [], ["{**}"], ["{**}", *random.choices(LITERALS, k=random.randrange(3))]])
+            path = "/" + "/".join([*random.choices([*LITERALS, *["{*}"] * 9], k=random.randrange(1, 4)), *end])
+            return path if "{" in path else f"{path}/{{*}}"
+        path = path.replace("*", "").replace("{", "").replace("}", "")
+        cut = random.randrange(len(path))
+        return random.choice([path, f"{path[:cut]}*", f"*{path[cut:]}"])
+
+    def _similar_path(self):
+        """A path that a value of the policies may match."""
+        random, path = self.random, self.random.choice(self.paths)
+        for operator, texts in (("{**}", ["", "a", "a/b", "/", "a//b"]), ("{*}", ["a", "a", "", "a/b", "%2F", "a;v=1"]),
+                                ("*", ["", "a", "/a", "/"])):
+            path = path.replace(operator, random.choice(texts))
+        return path if path.startswith("/") else f"/{path}"
+
+    def _about(self, *names):
+        """Whether the policies have a field or a condition of these names."""
+        return any(name in self.text for name in names)
+
+    def request(self):
+        random, world = self.random, self.world
+        port = random.choice(world.ports)
+        identity = self._about("rincipals", "amespaces", "erviceAccounts", "rustDomains", "source.", "sni")
+        if identity and self.chance(0.6):
+            port = world.ports[2]
+        method, path = random.choice(METHODS), random.choice(PATHS) if self.chance(0.6) else self._path()
+        if self.paths and self.chance(0.5):
+            path = self._similar_path()
+        path += random.choice(QUERIES)
+        host, lines = random.choice(HOSTS), random.choices(LINES, k=random.choice([0, 1, 1, 2, 3]))
+        # Not `OPTIONS *`, nor a port that is empty: Envoy refuses such targets before its filters.
+        if self.chance(0.03):
+            path = f"http://{random.choice(HOSTS).removesuffix(':')}{path}"
+        for _ in range(random.choice([1, 1, 2] if self._about("emoteIp", "remote.ip") else [0, 0, 0, 1, 1, 2])):
+            lines.append(("x-forwarded-for", random.choice(FORWARDED)))
+        request = Request(port, method, path, [("Host", host), *lines], random.choice(SOURCES), signed=world.tokens)
+        if self.chance(0.8 if self._about("equestPrincipals", "request.auth") else 0.2):
+            request.token = random.choice(sorted(world.tokens))
+        if port == world.ports[2]:
+            request.tls, request.server_name = True, random.choice(SERVER_NAMES)
+            request.certificate = random.choice([None, *world.certificates])
+        return request

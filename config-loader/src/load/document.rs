@@ -15,6 +15,9 @@ use crate::parse::{self, Chunk, Expansion, Node, Value, place_all};
 use crate::resource::{AnyObject, Order};
 use crate::span::{Lines, Span};
 
+/// Advice where a value is no resource.
+const A_RESOURCE: &str = "write a mapping with `apiVersion`, `kind` and `metadata`";
+
 /// Result of reading one document.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
@@ -165,10 +168,8 @@ impl Document<'_> {
             },
             _ => {
                 let message = format!("expected a resource, found {}", root.describe());
-                self.report(
-                    root,
-                    Diagnostic::at(Severity::Error, YAML006, root.span, message),
-                );
+                let found = Diagnostic::at(Severity::Error, YAML006, root.span, message);
+                self.report(root, found.with_help(Some(A_RESOURCE.to_owned())));
                 self.reading.unreadable = true;
             }
         }
@@ -248,10 +249,8 @@ impl Document<'_> {
         for (index, item) in items.items().iter().enumerate() {
             if !matches!(item.value, Value::Map(_)) {
                 let message = format!("expected a resource, found {}", item.describe());
-                self.report(
-                    root,
-                    Diagnostic::at(Severity::Error, YAML006, item.span, message),
-                );
+                let found = Diagnostic::at(Severity::Error, YAML006, item.span, message);
+                self.report(root, found.with_help(Some(A_RESOURCE.to_owned())));
                 self.reading.unreadable = true;
                 continue;
             }

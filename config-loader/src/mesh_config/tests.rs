@@ -148,9 +148,9 @@ fn every_mistake_is_reported_with_its_location() {
     assert_eq!(
         found,
         [
-            "mesh.yaml:1:31 MC006 defaultConfig.concurrency",
-            "mesh.yaml:1:50 MC006 defaultConfig.drainDuration",
-            "mesh.yaml:1:96 MC006 defaultConfig.gatewayTopology.numTrustedProxies",
+            "mesh.yaml:1:30 MC006 defaultConfig.concurrency",
+            "mesh.yaml:1:49 MC006 defaultConfig.drainDuration",
+            "mesh.yaml:1:94 MC006 defaultConfig.gatewayTopology.numTrustedProxies",
         ]
     );
     let twice = "extensionProviders:\n- {name: a, zipkin: {}}\n- {name: a, zipkin: {}}\n";

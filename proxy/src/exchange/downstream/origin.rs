@@ -115,6 +115,8 @@ fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
 /// The address at this position of `x-forwarded-for`, counted from 1 at the right end.
 fn entry_from_the_right(headers: &HeaderMap, place: usize) -> Option<IpAddr> {
     let lines = headers.get_all(X_FORWARDED_FOR).iter();
+    // an empty line adds no entry, as where lines are joined
+    let lines = lines.filter(|line| !line.as_bytes().trim_ascii().is_empty());
     let entries = lines
         .rev()
         .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));

@@ -39,6 +39,12 @@ fn trusted_hops_select_the_client_in_forwarded_for() {
         (1, &[], "203.0.113.9:4711"),
         (1, &[("x-forwarded-for", "unknown")], "203.0.113.9:4711"),
         (1, &[("x-forwarded-for", "")], "203.0.113.9:4711"),
+        (
+            1,
+            &[("x-forwarded-for", "192.0.2.1"), ("x-forwarded-for", " ")],
+            "192.0.2.1:0",
+        ),
+        (1, &[("x-forwarded-for", "192.0.2.1,")], "203.0.113.9:4711"),
     ] {
         let origin = Origin::of(
             &connection("203.0.113.9", false),

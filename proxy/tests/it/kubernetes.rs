@@ -500,13 +500,14 @@ async fn config_map_of_istio_has_providers() {
             "spec": {"action": "CUSTOM", "provider": {"name": "p"}, "rules": [{}]},
         }),
     );
+    api.apply("services", service());
     api.apply("virtualservices", answers("one"));
     let proxy = start(&[("home", &api)], &["--control", "kubernetes://"]);
     until_says(&proxy, "RBAC: access denied").await;
     until_logged(&proxy, "asks the provider `p`").await;
     let config = |text: &str| json!({"metadata": {"name": "istio", "namespace": "istio-system"}, "data": {"mesh": text}});
     let provider = "trustDomain: td.test\nextensionProviders:\n- name: p\n  envoyExtAuthzGrpc: \
-        {service: nowhere.test, port: 1, failOpen: true}\n";
+        {service: web.default.svc.cluster.local, port: 80, failOpen: true}\n";
     api.apply("configmaps", config(provider));
     until_says(&proxy, "one").await;
     until_logged(&proxy, "--trust-domain=td.test").await;

@@ -208,12 +208,11 @@ fn flags(raw: &Raw, root: &Node, check: &mut Check<'_>) -> Vec<(&'static str, St
         mode
     });
     set("outbound-traffic-policy", mode.map(str::to_owned));
-    let ports = [
+    for (flag, field, address) in [
         ("http-proxy-listener", &raw.proxy_http_port, "127.0.0.1"),
         ("inbound-listener", &raw.proxy_inbound_listen_port, "[::]"),
         ("outbound-listener", &raw.proxy_listen_port, "[::]"),
-    ];
-    for (flag, field, address) in ports {
+    ] {
         let port = api::port(field, check);
         set(flag, port.map(|port| format!("{address}:{port}")));
     }

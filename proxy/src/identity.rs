@@ -317,6 +317,9 @@ pub struct MeshDefaults {
     /// Whether hosts of DENY and CUSTOM policies are compared only as the client sent them, as in Istio. Flag
     /// `--authz-hosts=exact`, default no: they also match a host with a port or a final dot.
     pub exact_policy_hosts: bool,
+    /// Whether policies of action CUSTOM may name only one provider for a workload, as in Istio; with several, what they
+    /// select is denied. Flag `--authz-custom-providers=one`, default no: all are asked.
+    pub one_provider: bool,
     /// Policy of a sidecar for traffic to unknown destinations. Flag `--outbound-traffic-policy`, default `ALLOW_ANY`.
     pub unknown_destinations: UnknownDestinations,
     /// Failed requests that are replayed in the next tier of clusters. Flag `--failover-replay`, default `safe`.

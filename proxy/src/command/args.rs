@@ -193,6 +193,15 @@ pub struct IdentityArgs {
     /// Service that counts rate limits.
     #[command(flatten)]
     pub limits: LimitServiceArgs,
+    /// Providers that policies of action CUSTOM may name for one workload
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = CustomProvidersArg::All,
+        env = "STRAIT_AUTHZ_CUSTOM_PROVIDERS",
+        help_heading = "Compatibility"
+    )]
+    pub authz_custom_providers: CustomProvidersArg,
     /// Services that several clusters serve.
     #[command(flatten)]
     pub members: MembersArgs,
@@ -299,6 +308,15 @@ pub enum AuthzHostsArg {
     Exact,
 }
 
+/// `--authz-custom-providers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CustomProvidersArg {
+    /// Any number: all whose policies select a request are asked
+    All,
+    /// One, as in Istio by default: with several, what their policies select is denied
+    One,
+}
+
 impl EjectionArgs {
     /// Returns whether `maxEjectionPercent` applies to the first ejection as well.
     pub fn first_is_capped(&self) -> bool {
@@ -381,6 +399,7 @@ impl IdentityArgs {
                 failover_needs_outlier_detection: self.failover_needs_outlier_detection,
                 first_ejection_is_capped: self.ejection.first_is_capped(),
                 exact_policy_hosts: self.authz_hosts == AuthzHostsArg::Exact,
+                one_provider: self.authz_custom_providers == CustomProvidersArg::One,
                 zero_weight_is_full_weight: self.members.zero_weight == ZeroWeightArg::Fsm,
                 local_when_not_provider: self.members.local_when_not_provider,
                 default_domain: match self.members.default_domain {

@@ -15,8 +15,8 @@ use crate::identity::{Identity, NamedService};
 use crate::snapshot::{Provider, ServiceCluster};
 use traffic::authz::Authorization;
 
-/// Returns the providers of the mesh configuration that policies name. A name without a provider is missing: what its
-/// policies select is denied.
+/// Returns the providers of the mesh configuration that policies name. A name without a provider is missing, and so are
+/// all names if there may be only one: what their policies select is denied.
 pub(in crate::compile) fn providers(
     authorization: Option<&Authorization>,
     identity: &Identity,
@@ -25,6 +25,11 @@ pub(in crate::compile) fn providers(
     let policies = authorization.map(|authorization| [&authorization.http, &authorization.tcp]);
     let custom = policies.into_iter().flatten().flat_map(|one| &*one.custom);
     let mut providers = BTreeMap::new();
+    let mut names = custom.clone().map(|(name, _)| name);
+    let first = names.next();
+    if identity.mesh.one_provider && names.any(|name| Some(name) != first) {
+        return providers;
+    }
     for (wanted, _) in custom {
         let known = identity
             .authorizers

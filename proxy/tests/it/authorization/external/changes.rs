@@ -134,3 +134,39 @@ fn several_providers_are_asked_in_the_order_of_their_names() {
         assert_eq!((first.seen().len(), second.seen().len()), asked, "{path}");
     }
 }
+
+#[test]
+fn several_providers_deny_where_only_one_may_be_named() {
+    let provider = answering(200);
+    let start = Start::new();
+    let config = NamedTempFile::new().unwrap();
+    let text = super::provider("envoyExtAuthzHttp", "");
+    let second = text
+        .replace("extensionProviders:\n", "")
+        .replace("name: p", "name: q");
+    fs::write(config.path(), format!("{text}{second}")).unwrap();
+    let origin = origin();
+    let mesh = documents([
+        everything_to(start.edge(), &origin),
+        service("authz", Back::H1, &[(provider.address, "v1")]),
+    ]);
+    let other = ask("to: [{operation: {paths: [/a]}}]")
+        .replace("name: ask", "name: other")
+        .replace("{name: p}", "{name: q}");
+    let proxy = start
+        .args(LABELS)
+        .args(["--mesh-config", config.path().to_str().unwrap()])
+        .args(["--authz-custom-providers", "one"])
+        .file("mesh.yaml", mesh)
+        .file(
+            "policies.yaml",
+            documents([ask("to: [{operation: {paths: [/b]}}]"), other]),
+        )
+        .start();
+    let status = |path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        Raw::connect(proxy.edge).send(request).reply().status
+    };
+    assert_eq!((status("/a"), status("/b"), status("/c")), (403, 403, 200));
+    assert!(provider.seen().is_empty());
+}

@@ -82,6 +82,16 @@ pub struct Counted<'a> {
     pub overflowed: u32,
 }
 
+impl<'a> Counted<'a> {
+    /// Refuses the request by the rule whose tokens take longest.
+    fn refuse(&mut self, rule: &'a LimitRule, exhausted: Exhausted) {
+        let longest = self.refusal.map(|refusal| refusal.exhausted.wait);
+        if longest.is_none_or(|longest| exhausted.wait > longest) {
+            self.refusal = Some(Refusal { rule, exhausted });
+        }
+    }
+}
+
 /// Key of a request within a rule; `None` if all requests have one bucket.
 type Key = Option<u64>;
 
@@ -98,19 +108,25 @@ impl RouteLimits {
         let (shadow, enforced): (SmallVec<[(&LimitRule, Key); 4]>, SmallVec<_>) =
             selected.partition(|(rule, _)| rule.is_shadow);
         counted.is_counted = !enforced.is_empty();
+        // a request that is refused takes nothing, so that a flood of them leaves the other rules as they are
+        for (rule, key) in &enforced {
+            if let Err(exhausted) = rule.buckets.check(*key, rule.cost, now) {
+                counted.refuse(rule, exhausted);
+            }
+        }
+        if counted.refusal.is_some() {
+            return counted;
+        }
         let mut taken: SmallVec<[_; 4]> = SmallVec::new();
         for (rule, key) in enforced {
             let (result, is_shared) = rule.buckets.take(key, rule.cost, now);
             counted.overflowed += u32::from(is_shared);
             match result {
-                // of a request that is refused, the others only say how long it has to wait
-                Ok(token) if counted.refusal.is_some() => rule.buckets.put_back(key, token),
                 Ok(token) => taken.push((rule, key, token)),
+                // another request was faster
                 Err(exhausted) => {
-                    let longest = counted.refusal.map(|refusal| refusal.exhausted.wait);
-                    if longest.is_none_or(|longest| exhausted.wait > longest) {
-                        counted.refusal = Some(Refusal { rule, exhausted });
-                    }
+                    counted.refuse(rule, exhausted);
+                    break;
                 }
             }
         }

@@ -82,7 +82,7 @@ async fn admit(
     (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
     record: &mut Record,
 ) -> Result<Option<Box<HeaderMap>>, LocalReply> {
-    limit::admit(limits, context.origin, (request, cleaned), record)?;
+    limit::admit(limits, context, (request, cleaned), record)?;
     let service = context.snapshot.rate_limit_service.as_ref();
     match service.filter(|_| !limits.global.is_empty()) {
         None => Ok(None),

@@ -14,10 +14,13 @@ use super::downstream::origin::Origin;
 use super::message::clean::Cleaned;
 use super::message::local_reply::LocalReply;
 use super::record::Record;
+use super::select::context::RequestContext;
 use super::select::find_route::{Found, authority, matched_head};
 use super::worker::Worker;
 use crate::runtime::clock;
 use crate::telemetry::Counter;
+use crate::upstream::Protocol;
+use traffic::cluster::Split;
 use traffic::limit::{CountedRequest, Part, Refusal, RouteLimits};
 use traffic::route::normalize_host;
 
@@ -32,7 +35,7 @@ const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset
 /// The reply to a request that is refused: 429 or 413.
 pub(super) fn admit(
     limits: &Arc<RouteLimits>,
-    origin: &Origin,
+    context: &RequestContext<'_>,
     (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
     record: &mut Record,
 ) -> Result<(), LocalReply> {
@@ -43,10 +46,22 @@ pub(super) fn admit(
         true => Part::Late,
         false => Part::All,
     };
-    count(limits, part, origin, request, record)?;
+    count(limits, part, context.origin, request, record)?;
     // a stream of gRPC has any number of messages
-    let body_max = limits.body_max.filter(|_| !record.is_grpc());
+    let is_stream = || record.is_grpc() && speaks_http2(context);
+    let body_max = limits.body_max.filter(|_| !is_stream());
     body_max.map_or(Ok(()), |most| limit_body(most, request, record))
+}
+
+/// Whether all destinations of a request speak HTTP/2, as services of gRPC do. What a client says of its request does not
+/// make it a stream of messages.
+fn speaks_http2(context: &RequestContext<'_>) -> bool {
+    let split = context.found.route().split.as_ref();
+    let mut destinations = split.into_iter().flat_map(Split::entries);
+    destinations.all(|(_, one)| {
+        let cluster = context.snapshot.cluster(one.cluster);
+        cluster.is_some_and(|cluster| cluster.protocol == Protocol::Http2)
+    })
 }
 
 /// Counts a request before its token is verified and policies judge it, by the rules that read only its address, method,

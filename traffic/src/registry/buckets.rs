@@ -75,22 +75,33 @@ impl Rate {
 struct Bucket(AtomicU64);
 
 impl Bucket {
-    /// Takes tokens; a cost of 0 only checks that there is one.
-    fn take(&self, rate: Rate, cost: u32, now: u64) -> Result<Taken, Exhausted> {
+    /// Whether a bucket that is full again at `found` has tokens; at least one, whatever the cost.
+    fn has(found: u64, rate: Rate, cost: u32, now: u64) -> Result<(), Exhausted> {
         let latest = now + rate.whole();
         let needed = rate.step.saturating_mul(cost.max(1).into());
-        let cost = rate.step.saturating_mul(cost.into());
+        let from = found.max(now);
+        let missing = from.saturating_add(needed).saturating_sub(latest);
+        match missing {
+            0 => Ok(()),
+            _ => Err(Exhausted {
+                left: latest.saturating_sub(from) / rate.step,
+                wait: Duration::from_nanos(missing),
+            }),
+        }
+    }
+
+    /// Whether there are tokens, which are not taken.
+    fn check(&self, rate: Rate, cost: u32, now: u64) -> Result<(), Exhausted> {
+        Self::has(self.0.load(Ordering::Relaxed), rate, cost, now)
+    }
+
+    /// Takes tokens; a cost of 0 only checks that there is one.
+    fn take(&self, rate: Rate, cost: u32, now: u64) -> Result<Taken, Exhausted> {
         let mut found = self.0.load(Ordering::Relaxed);
         loop {
-            let from = found.max(now);
-            let missing = from.saturating_add(needed).saturating_sub(latest);
-            if missing > 0 {
-                return Err(Exhausted {
-                    left: latest.saturating_sub(from) / rate.step,
-                    wait: Duration::from_nanos(missing),
-                });
-            }
-            let full_at = from + cost;
+            Self::has(found, rate, cost, now)?;
+            let cost = rate.step.saturating_mul(cost.into());
+            let full_at = found.max(now) + cost;
             let relaxed = Ordering::Relaxed;
             match (self.0).compare_exchange_weak(found, full_at, relaxed, relaxed) {
                 Ok(_) => return Ok(Taken { full_at, cost }),
@@ -155,16 +166,31 @@ impl Buckets {
     ///
     /// If there are not enough.
     pub fn take(&self, key: Option<u64>, cost: u32, now: Time) -> (Result<Taken, Exhausted>, bool) {
+        self.at(key, now, |bucket, now| bucket.take(self.rate, cost, now))
+    }
+
+    /// Whether the bucket of a key, or the one for all requests, has tokens, which are not taken.
+    ///
+    /// # Errors
+    ///
+    /// If there are not enough.
+    pub fn check(&self, key: Option<u64>, cost: u32, now: Time) -> Result<(), Exhausted> {
+        self.at(key, now, |bucket, now| bucket.check(self.rate, cost, now))
+            .0
+    }
+
+    /// Uses the bucket of a key, or the one for all requests, at a time since the first request.
+    fn at<T>(&self, key: Option<u64>, now: Time, used: impl Fn(&Bucket, u64) -> T) -> (T, bool) {
         let rate = self.rate;
         let since_start = now.saturating_duration_since(*self.start.get_or_init(|| now));
         let now = u64::try_from(since_start.as_nanos()).unwrap_or(u64::MAX / 4);
         let own = key.and_then(|key| {
             let mut shard = self.shard(key);
-            shard.with(key, rate, now, |bucket| bucket.take(rate, cost, now))
+            shard.with(key, rate, now, |bucket| used(bucket, now))
         });
         match own {
             Some(result) => (result, false),
-            None => (self.shared.take(rate, cost, now), key.is_some()),
+            None => (used(&self.shared, now), key.is_some()),
         }
     }
 

@@ -2,10 +2,7 @@
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
-};
+use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Request, StatusCode, Uri};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -112,27 +109,6 @@ impl Changes {
         parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
         Uri::from_parts(parts).ok()
     }
-}
-
-/// Whether a header of an answer may be copied: not one that frames or addresses a message.
-pub(super) fn is_copied(name: &HeaderName) -> bool {
-    const FRAMING: [HeaderName; 7] = [
-        CONNECTION,
-        CONTENT_LENGTH,
-        HOST,
-        TE,
-        TRAILER,
-        TRANSFER_ENCODING,
-        UPGRADE,
-    ];
-    let others = [
-        "expect",
-        "http2-settings",
-        "keep-alive",
-        "proxy-connection",
-        "x-strait-from-cluster",
-    ];
-    !FRAMING.contains(name) && !others.contains(&name.as_str())
 }
 
 impl LocalReply {

@@ -9,14 +9,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Version};
 
-use super::answer::{Answer, Changes, is_copied};
+use super::answer::{Answer, Changes};
 use super::check::{Asking, PARTIAL_BODY, Sent};
 use super::messages::{
     Address, AttributeContext, CheckRequest, CheckResponse, DeniedResponse, HeaderOption,
     HttpRequest, OkResponse, Peer, Request as RequestAttributes, SocketAddress, Timestamp,
     TlsSession,
 };
-use crate::exchange::message::header_changes::{HeaderChanges, SetHeader};
+use crate::exchange::message::header_changes::{HeaderChanges, SetHeader, is_copied};
 use crate::exchange::select::find_route::authority;
 use crate::exchange::service_call::{CallError, ServiceCall};
 use traffic::filter::Scheme;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 
-use super::answer::{Answer, Changes, is_copied};
+use super::answer::{Answer, Changes};
 use super::check::{PARTIAL_BODY, Sent};
-use crate::exchange::message::header_changes::{HeaderChanges, SetHeader};
+use crate::exchange::message::header_changes::{HeaderChanges, SetHeader, is_copied};
 use crate::exchange::select::find_route::authority;
 use crate::exchange::service_call::{CallError, ServiceCall, head};
 use traffic::authz::HttpCheck;

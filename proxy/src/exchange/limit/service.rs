@@ -14,9 +14,10 @@ use super::messages::{
 };
 use super::{counted_request, limit_headers};
 use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::message::header_changes::is_copied;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::context::RequestContext;
-use crate::exchange::service_call::ServiceCall;
+use crate::exchange::service_call::{CallError, ServiceCall};
 use crate::snapshot::ServiceCluster;
 use crate::telemetry::Counter;
 use traffic::limit::{GlobalRule, RouteLimits};
@@ -28,6 +29,9 @@ const TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Largest number of headers that the service adds to a message.
 const HEADERS_MAX: usize = 32;
+
+/// `OK` of `RateLimitResponse.Code`.
+const OK: i32 = 1;
 
 /// `OVER_LIMIT` of `RateLimitResponse.Code`.
 const OVER_LIMIT: i32 = 2;
@@ -61,11 +65,18 @@ pub(in crate::exchange) async fn ask(
         client: context.connection.client,
         timeout: TIMEOUT,
     };
-    let response: RateLimitResponse = match call.grpc(METHOD, &message).await {
+    let answer: Result<RateLimitResponse, CallError> = call.grpc(METHOD, &message).await;
+    let is_known = |answer: &RateLimitResponse| [OK, OVER_LIMIT].contains(&answer.overall_code);
+    let answer = answer.and_then(|answer| match is_known(&answer) {
+        true => Ok(answer),
+        false => Err(CallError::Malformed),
+    });
+    let response = match answer {
         Ok(response) => response,
         Err(error) => {
             tracing::debug!(%error, "the rate limit service failed");
-            let is_closed = settings.rate_limit_fail_closed;
+            let is_enforced = rules.iter().any(|rule| !rule.is_shadow);
+            let is_closed = settings.rate_limit_fail_closed && is_enforced;
             worker.count(match is_closed {
                 true => Counter::RateLimitFailureDenied,
                 false => Counter::RateLimitFailureAllowed,
@@ -138,19 +149,12 @@ fn unit(unit: Duration) -> i32 {
     }
 }
 
-/// Returns the status that refuses a request, if one does: of several, the one that lasts longest.
+/// Returns the status that refuses a request, if the answer as a whole does: of several, the one that lasts longest.
 ///
 /// # Errors
 ///
 /// The number of rules in shadow mode that would have refused it.
 fn refusal(rules: &[&GlobalRule], statuses: &[Status], overall: i32) -> Result<Status, usize> {
-    if statuses.len() != rules.len() {
-        // a service that does not say which of them
-        return match overall == OVER_LIMIT && rules.iter().any(|rule| !rule.is_shadow) {
-            true => Ok(Status::default()),
-            false => Err(0),
-        };
-    }
     let over = rules
         .iter()
         .zip(statuses)
@@ -160,7 +164,16 @@ fn refusal(rules: &[&GlobalRule], statuses: &[Status], overall: i32) -> Result<S
         let duration = status.duration_until_reset;
         duration.map(|duration| (duration.seconds, duration.nanos))
     });
-    longest.map_or_else(|| Err(over.count()), |(_, status)| Ok(*status))
+    if let Some((_, status)) = longest.filter(|_| overall == OVER_LIMIT) {
+        return Ok(*status);
+    }
+    // a service that does not say which of them
+    let shadowed = over.count();
+    let is_enforced = shadowed == 0 && rules.iter().any(|rule| !rule.is_shadow);
+    match overall == OVER_LIMIT && is_enforced {
+        true => Ok(Status::default()),
+        false => Err(shadowed),
+    }
 }
 
 fn refused(status: Status, mut headers: HeaderMap) -> LocalReply {
@@ -176,10 +189,10 @@ fn refused(status: Status, mut headers: HeaderMap) -> LocalReply {
     LocalReply::RATE_LIMITED_BY_SERVICE.with_headers(headers)
 }
 
-/// Returns the headers that are valid.
+/// Returns the headers that are valid and do not frame or address a message.
 fn valid(pairs: Vec<Pair>) -> HeaderMap {
     let valid = pairs.into_iter().filter_map(|pair| {
-        let name = HeaderName::try_from(pair.key).ok()?;
+        let name = HeaderName::try_from(pair.key).ok().filter(is_copied)?;
         Some((name, HeaderValue::try_from(pair.value).ok()?))
     });
     valid.take(HEADERS_MAX).collect()

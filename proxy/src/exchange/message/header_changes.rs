@@ -1,6 +1,9 @@
 //! Changes of headers that another service asks for.
 
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
 
 /// Way in which a header is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,4 +33,25 @@ impl HeaderChanges {
             }
         }
     }
+}
+
+/// Whether a header of an answer may be copied: not one that frames or addresses a message.
+pub fn is_copied(name: &HeaderName) -> bool {
+    const FRAMING: [HeaderName; 7] = [
+        CONNECTION,
+        CONTENT_LENGTH,
+        HOST,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    let others = [
+        "expect",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "x-strait-from-cluster",
+    ];
+    !FRAMING.contains(name) && !others.contains(&name.as_str())
 }

@@ -109,7 +109,7 @@ impl RouteLimits {
             selected.partition(|(rule, _)| rule.is_shadow);
         counted.is_counted = !enforced.is_empty();
         // a request that is refused takes nothing, so that a flood of them leaves the other rules as they are
-        for (rule, key) in &enforced {
+        for (rule, key) in enforced.iter().filter(|_| enforced.len() > 1) {
             if let Err(exhausted) = rule.buckets.check(*key, rule.cost, now) {
                 counted.refuse(rule, exhausted);
             }

@@ -38,7 +38,7 @@ pub(in crate::compile) fn providers(
         if let Some(settings) = known
             && !providers.contains_key(wanted)
             && let Some(service) =
-                service_cluster(&settings.host, settings.port, identity, clusters)
+                service_cluster(&settings.host, settings.port, &identity.namespace, clusters)
         {
             let settings = Arc::clone(settings);
             providers.insert(Arc::clone(wanted), Provider { settings, service });
@@ -57,11 +57,8 @@ pub(in crate::compile) fn rate_limit_service(
         host,
         port,
     } = identity.rate_limit_service.as_ref()?;
-    let authority = HeaderValue::from_str(host).ok()?;
     let namespace = namespace.as_deref().unwrap_or(&identity.namespace);
-    let host = clusters.destination(host, namespace);
-    let (_, cluster) = clusters.need(&name(*port, "", &host));
-    Some(ServiceCluster { cluster, authority })
+    service_cluster(host, *port, namespace, clusters)
 }
 
 /// Returns the provider of a policy that the mesh configuration does not have, if there is one.
@@ -90,11 +87,11 @@ pub fn unknown_providers<'a>(
 pub(in crate::compile) fn service_cluster(
     host: &str,
     port: u16,
-    identity: &Identity,
+    namespace: &str,
     clusters: &mut Clusters<'_>,
 ) -> Option<ServiceCluster> {
     let authority = HeaderValue::from_str(host).ok()?;
-    let host = clusters.destination(host, &identity.namespace);
+    let host = clusters.destination(host, namespace);
     let (_, cluster) = clusters.need(&name(port, "", &host));
     Some(ServiceCluster { cluster, authority })
 }

@@ -34,7 +34,7 @@ use crate::telemetry::{Counter, Stage};
 use crate::upstream::Client;
 use answer::Answer;
 use check::{Asking, Sent};
-use traffic::authz::ExtAuthz;
+use traffic::authz::{ExtAuthz, Rule, RuleSet};
 use traffic::error::Kind;
 use traffic::route::normalize_host;
 
@@ -118,9 +118,7 @@ async fn ask(
     // providers get the fields that the proxy adds
     cleaned.show(request.headers_mut());
     for (name, rules) in custom {
-        let host = normalize_host(authority(request).unwrap_or_default()).into_owned();
-        let subject = of_request(request, connection, origin, &host);
-        let Some(rule) = rules.first_match(&subject) else {
+        let Some(rule) = matching(rules, request, connection, origin) else {
             continue;
         };
         matched(worker, Some(rule));
@@ -172,6 +170,17 @@ async fn ask(
     Ok(is_rerouted)
 }
 
+/// Returns the first rule that a request matches.
+fn matching<'r>(
+    rules: &'r RuleSet,
+    request: &Request<DownstreamBody>,
+    connection: &Connection,
+    origin: &Origin,
+) -> Option<&'r Rule> {
+    let host = normalize_host(authority(request).unwrap_or_default());
+    rules.first_match(&of_request(request, connection, origin, &host))
+}
+
 /// Returns the answer of a provider; `None` if there is none.
 fn answered<T>(settings: &ExtAuthz, answer: Result<T, CallError>) -> Option<T> {
     let provider = &*settings.name;
@@ -201,7 +210,7 @@ async fn body(
         Err(_) => return Err(LocalReply::body_timed_out()),
     };
     if !is_whole && !limits.allows_part {
-        return Err(LocalReply::body_too_large());
+        return Err(LocalReply::BODY_TOO_LARGE);
     }
     body.truncate(limits.bytes_max);
     Ok(Sent {

@@ -9,7 +9,7 @@ use hyper::Request;
 use hyper::body::Body;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
-use super::downstream::body::{BODY_TOO_LARGE, BodyFault, DownstreamBody};
+use super::downstream::body::{BODY_TOO_LARGE, DownstreamBody};
 use super::downstream::origin::Origin;
 use super::message::clean::Cleaned;
 use super::message::local_reply::LocalReply;
@@ -143,15 +143,11 @@ fn limit_body(
     match request.body().size_hint().exact() {
         Some(length) if length <= most => Ok(()),
         Some(_) => {
-            let fault = BodyFault::default();
-            fault.set(Some(BODY_TOO_LARGE));
-            record.record_body_limit(fault);
+            record.share_body_fault().set(Some(BODY_TOO_LARGE));
             Err(LocalReply::BODY_TOO_LARGE)
         }
         None => {
-            let fault = BodyFault::default();
-            request.body_mut().limit(most, fault.clone());
-            record.record_body_limit(fault);
+            request.body_mut().limit(most, record.share_body_fault());
             Ok(())
         }
     }

@@ -328,6 +328,42 @@ async fn invalid_base64_is_answered_with_400() {
 }
 
 #[tokio::test]
+async fn text_is_decoded_beside_a_limit_of_the_body() {
+    let origin = Origin::start(Back::H1, serve);
+    let limit = |bytes: usize| {
+        format!(
+            "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\nmetadata: {{name: own}}\n\
+             spec:\n  targetRefs: [{{group: networking.istio.io, kind: VirtualService, name: all}}]\n  \
+             requestBuffer: {{limit: {bytes}}}\n"
+        )
+    };
+    for (most, details) in [
+        (HELLO.len(), "via_upstream"),
+        (HELLO.len() - 1, "request_payload_too_large"),
+    ] {
+        let proxy = Proxy::with(|edge| {
+            let mesh = web(&everything_to(edge, &origin));
+            documents(&[mesh, limit(most)])
+        });
+        let answer = text(&proxy, Front::H1, "/").await;
+        let is_served = answer.body.starts_with(HELLO_TEXT);
+        assert_eq!(is_served, details == "via_upstream", "{answer:?}");
+        assert_eq!(proxy.logged("/")["response_code_details"], details);
+        // the limit does not take the place of the decoder
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        let frame = Frame::data(Bytes::from_static(b"****"));
+        client
+            .call(request("/bad", TEXT, "*/*", pieces([frame])))
+            .await;
+        let logged = proxy.logged("/bad");
+        assert_eq!(
+            logged["response_code_details"],
+            "grpc_base_64_decode_failed"
+        );
+    }
+}
+
+#[tokio::test]
 async fn only_grpc_web_on_its_ports_is_translated() {
     let origin = Origin::start(Back::H2, serve);
     let web_proxy = proxy(&origin);

@@ -282,13 +282,23 @@ mod tests {
         )
     }
 
+    const I: &str = "issuer: 'https://a.example'";
+
+    fn with(more: &str) -> String {
+        format!("{I}, {more}")
+    }
+
+    fn check_all(cases: &[(String, &[&str])]) {
+        for (rule, expected) in cases {
+            check_of(&document(rule), expected);
+        }
+    }
+
     #[test]
-    fn rules_are_checked() {
-        const I: &str = "issuer: 'https://a.example'";
+    fn issuers_and_keys_are_checked() {
         let inline = format!("issuer: a, jwks: '{KEYS}'");
         let two = format!("{inline}}}\n  - {{{inline}");
-        let with = |more: &str| format!("{I}, {more}");
-        let cases: [(String, &[&str]); 38] = [
+        check_all(&[
             (I.into(), &[]),
             (inline.clone(), &[]),
             (two, &["W JW103 7"]),
@@ -320,6 +330,12 @@ mod tests {
                 inline.replace("\"kty\"", "\"d\":\"x\",\"kty\""),
                 &["W JW102 6"],
             ),
+        ]);
+    }
+
+    #[test]
+    fn tokens_and_outputs_are_checked() {
+        check_all(&[
             (with("audiences: ['']"), &["E JW005 6"]),
             (with("audiences: [a, b]"), &[]),
             (with("fromHeaders: [{name: x-jwt}]"), &[]),
@@ -363,10 +379,7 @@ mod tests {
                 &["E JW007 6"],
             ),
             (with("fromHeader: [{name: a}]"), &["E CM021 6"]),
-        ];
-        for (rule, expected) in cases {
-            check_of(&document(&rule), expected);
-        }
+        ]);
     }
 
     #[test]

@@ -161,7 +161,8 @@ impl DownstreamBody {
 
     fn filter(&mut self, step: BodyStep, fault: BodyFault) {
         if let DownstreamBody::Stream(inlet) = self {
-            inlet.0.state.borrow_mut().filter = Some(Box::new(BodyFilter::new(step, fault)));
+            let filter = BodyFilter::new(step, fault);
+            inlet.0.state.borrow_mut().filters.push(filter);
         }
     }
 }
@@ -191,7 +192,8 @@ struct State {
     /// endpoint gets a chunked body too.
     unread: bool,
     trailers: Option<HeaderMap>,
-    filter: Option<Box<BodyFilter>>,
+    /// Steps that bytes go through when they are taken, in their order.
+    filters: Vec<BodyFilter>,
     fault: Option<Reason>,
     reader: Option<Waker>,
     /// Whether the reader was dropped.
@@ -382,10 +384,9 @@ impl Lane {
         state.unread = false;
         if !state.put_back.is_empty() || !state.inbound.is_empty() {
             let data = state.next();
-            let data = match &mut state.filter {
-                None => Ok(data),
-                Some(filter) => filter.apply(data).map_err(|details| Broken(details.into())),
-            };
+            let mut filters = state.filters.iter_mut();
+            let data = filters.try_fold(data, |data, filter| filter.apply(data));
+            let data = data.map_err(|details| Broken(details.into()));
             self.touch();
             // only a part of a base64 quantum was received so far
             if data.as_ref().map_or(true, |data| !data.is_empty()) {
@@ -469,8 +470,7 @@ impl State {
 
     /// Decoder with an incomplete quantum.
     fn incomplete(&self) -> Option<&BodyFilter> {
-        let filter = self.filter.as_deref();
-        filter.filter(|filter| filter.is_incomplete())
+        self.filters.iter().find(|filter| filter.is_incomplete())
     }
 
     fn took(&mut self, bytes: usize) {

@@ -146,14 +146,4 @@ impl LocalReply {
             ..Self::DENIED
         }
     }
-
-    /// The body of the request is longer than a provider takes.
-    pub(super) fn body_too_large() -> Self {
-        Self {
-            status: StatusCode::PAYLOAD_TOO_LARGE,
-            body: "Payload Too Large".into(),
-            details: "request_payload_too_large".into(),
-            ..Self::DENIED
-        }
-    }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Version};
@@ -13,8 +13,7 @@ use super::answer::{Answer, Changes};
 use super::check::{Asking, PARTIAL_BODY, Sent};
 use super::messages::{
     Address, AttributeContext, CheckRequest, CheckResponse, DeniedResponse, HeaderOption,
-    HttpRequest, OkResponse, Peer, Request as RequestAttributes, SocketAddress, Timestamp,
-    TlsSession,
+    HttpRequest, OkResponse, Peer, Request as RequestAttributes, SocketAddress, TlsSession,
 };
 use crate::exchange::message::header_changes::{HeaderChanges, SetHeader, is_copied};
 use crate::exchange::select::find_route::authority;
@@ -58,14 +57,8 @@ async fn check(
     asking: &Asking<'_>,
     http: Option<HttpRequest>,
 ) -> Result<CheckResponse, CallError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    let time = Timestamp {
-        seconds: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
-        nanos: i32::try_from(now.subsec_nanos()).unwrap_or(0),
-    };
     let request = http.map(|http| RequestAttributes {
-        time: Some(time),
+        time: Some(SystemTime::now().into()),
         http: Some(http),
     });
     let client = asking.client;
@@ -177,8 +170,8 @@ fn headers(options: Vec<HeaderOption>) -> Result<HeaderChanges, CallError> {
     let mut changes = HeaderChanges::default();
     for option in options {
         let how = match (option.append, option.append_action) {
-            (Some(append), _) if append.value => SetHeader::Append,
-            (Some(_), _) | (None, 0 | 2) => SetHeader::Overwrite,
+            (Some(true), _) => SetHeader::Append,
+            (Some(false), _) | (None, 0 | 2) => SetHeader::Overwrite,
             (None, 1) => SetHeader::IfAbsent,
             (None, 3) => SetHeader::IfPresent,
             (None, _) => return Err(CallError::Malformed),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use prost::Message;
+use prost_types::Timestamp;
 
 /// `CheckRequest`.
 #[derive(Clone, PartialEq, Message)]
@@ -63,15 +64,6 @@ pub(super) struct Request {
     pub time: Option<Timestamp>,
     #[prost(message, optional, tag = "2")]
     pub http: Option<HttpRequest>,
-}
-
-/// `google.protobuf.Timestamp`.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Timestamp {
-    #[prost(int64, tag = "1")]
-    pub seconds: i64,
-    #[prost(int32, tag = "2")]
-    pub nanos: i32,
 }
 
 /// `AttributeContext.HttpRequest`.
@@ -169,14 +161,7 @@ pub(super) struct HeaderOption {
     #[prost(message, optional, tag = "1")]
     pub header: Option<Pair>,
     #[prost(message, optional, tag = "2")]
-    pub append: Option<Flag>,
+    pub append: Option<bool>,
     #[prost(int32, tag = "3")]
     pub append_action: i32,
-}
-
-/// `google.protobuf.BoolValue`.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Flag {
-    #[prost(bool, tag = "1")]
-    pub value: bool,
 }

@@ -1,6 +1,7 @@
 //! Messages of the gRPC service `envoy.service.ratelimit.v3.RateLimitService`, with the fields that are sent or read.
 
 use prost::Message;
+use prost_types::Duration;
 
 /// `RateLimitRequest`.
 #[derive(Clone, PartialEq, Message)]
@@ -19,7 +20,7 @@ pub(super) struct Descriptor {
     #[prost(message, optional, tag = "2")]
     pub limit: Option<Limit>,
     #[prost(message, optional, tag = "3")]
-    pub hits_addend: Option<Number>,
+    pub hits_addend: Option<u64>,
 }
 
 /// `RateLimitDescriptor.Entry`, and `envoy.config.core.v3.HeaderValue` without a raw value.
@@ -38,13 +39,6 @@ pub(super) struct Limit {
     pub requests_per_unit: u32,
     #[prost(int32, tag = "2")]
     pub unit: i32,
-}
-
-/// `google.protobuf.UInt64Value`.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Number {
-    #[prost(uint64, tag = "1")]
-    pub value: u64,
 }
 
 /// `RateLimitResponse`.
@@ -71,13 +65,4 @@ pub(super) struct Status {
     pub limit_remaining: u32,
     #[prost(message, optional, tag = "4")]
     pub duration_until_reset: Option<Duration>,
-}
-
-/// `google.protobuf.Duration`.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct Duration {
-    #[prost(int64, tag = "1")]
-    pub seconds: i64,
-    #[prost(int32, tag = "2")]
-    pub nanos: i32,
 }

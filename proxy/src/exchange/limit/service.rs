@@ -9,9 +9,7 @@ use std::time::Duration;
 use hyper::Request;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::messages::{
-    Descriptor, Limit, Number, Pair, RateLimitRequest, RateLimitResponse, Status,
-};
+use super::messages::{Descriptor, Limit, Pair, RateLimitRequest, RateLimitResponse, Status};
 use super::{counted_request, limit_headers};
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::message::header_changes::is_copied;
@@ -126,9 +124,7 @@ fn descriptors<'a>(
                     requests_per_unit: rule.requests,
                     unit: unit(rule.unit),
                 }),
-                hits_addend: (rule.cost != 1).then(|| Number {
-                    value: rule.cost.into(),
-                }),
+                hits_addend: (rule.cost != 1).then(|| rule.cost.into()),
             };
             Some((rule, descriptor))
         });

@@ -1,9 +1,7 @@
 //! Changes of headers that another service asks for.
 
-use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use wire::http1::response::decoder::is_too_late;
 
 /// Way in which a header is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +35,6 @@ impl HeaderChanges {
 
 /// Whether a header of an answer may be copied: not one that frames or addresses a message.
 pub fn is_copied(name: &HeaderName) -> bool {
-    const FRAMING: [HeaderName; 7] = [
-        CONNECTION,
-        CONTENT_LENGTH,
-        HOST,
-        TE,
-        TRAILER,
-        TRANSFER_ENCODING,
-        UPGRADE,
-    ];
     let others = [
         "expect",
         "http2-settings",
@@ -53,5 +42,5 @@ pub fn is_copied(name: &HeaderName) -> bool {
         "proxy-connection",
         "x-strait-from-cluster",
     ];
-    !FRAMING.contains(name) && !others.contains(&name.as_str())
+    !is_too_late(name) && !others.contains(&name.as_str())
 }

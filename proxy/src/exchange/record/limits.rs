@@ -1,5 +1,6 @@
 //! Records of limits: which have counted a request, and whether its body was too large.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Record;
@@ -8,9 +9,9 @@ use crate::telemetry::Counter;
 use traffic::limit::RouteLimits;
 
 impl Record {
-    /// Records that the body is limited.
-    pub fn record_body_limit(&mut self, fault: BodyFault) {
-        self.body_fault = Some(fault);
+    /// Returns where the reason is stored why the body is refused: the same for all that refuse it.
+    pub fn share_body_fault(&mut self) -> BodyFault {
+        Rc::clone(self.body_fault.get_or_insert_default())
     }
 
     /// The reason why the body was refused, if it was.

@@ -8,14 +8,15 @@ use std::sync::Arc;
 ///
 /// `marked`: the checked type has fields that come from labels and annotations. `reduced`: in addition, its objects
 /// drop their labels and annotations. `standing`: a rejected object without a last good version has a stand-in.
-/// `policy`: `marked` and `standing`.
+/// `policy`: `marked` and `standing`. `destination`: `standing`, and a last good version that admits all clients is
+/// restricted while a rejected version has access policies.
 macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
             "security.istio.io" AuthorizationPolicy authorization_policies istio policy;
             "gateway.envoyproxy.io" BackendTrafficPolicy backend_traffic_policies envoy_gateway;
             "flomesh.io" Cluster clusters flomesh;
-            "discovery.mesh.gloo.solo.io" Destination destinations gloo standing;
+            "discovery.mesh.gloo.solo.io" Destination destinations gloo destination;
             "networking.istio.io" DestinationRule destination_rules istio;
             "discovery.k8s.io" EndpointSlice endpoint_slices core marked;
             "networking.istio.io" Gateway gateways istio;

@@ -265,7 +265,11 @@ impl Store {
                 let stand_in = first.object.as_ref().err();
                 let stand_in = stand_in.and_then(|rejected| rejected.stand_in.clone());
                 let last_good = before.clone().filter(|before| !before.is_stand_in());
-                (last_good.or_else(&mut other).or(stand_in), true)
+                let good = last_good.or_else(&mut other);
+                // It must not admit clients that the rejected version may deny.
+                let restricted = good.as_ref().filter(|_| stand_in.is_some());
+                let restricted = restricted.and_then(|good| good.restricted());
+                (restricted.or(good).or(stand_in), true)
             }
             None => {
                 keeper = before

@@ -51,6 +51,20 @@ pub struct Object<T> {
 }
 
 impl<T> Object<T> {
+    /// Returns a copy with this content.
+    pub(crate) fn with_spec(&self, spec: Arc<T>) -> Self {
+        Self {
+            id: self.id.clone(),
+            labels: self.labels.clone(),
+            annotations: self.annotations.clone(),
+            created: self.created,
+            order: self.order,
+            provenance: self.provenance.clone(),
+            fingerprint: self.fingerprint,
+            spec,
+        }
+    }
+
     /// Returns the line of the file, counted from 1, for a line of the object's document. The first line of the
     /// document represents the whole object.
     pub fn line_of(&self, line: Line) -> u32 {

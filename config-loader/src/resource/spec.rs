@@ -32,6 +32,12 @@ pub trait Spec: Debug + Send + Sync + Sized + 'static {
         false
     }
 
+    /// Returns this content with access denied: it applies if a rejected version restricts access, and this last good
+    /// one does not. `None` if it restricts access itself.
+    fn restricted(&self) -> Option<Self> {
+        None
+    }
+
     /// Sets the fields that come from labels and annotations.
     fn marked(
         self,
@@ -52,6 +58,8 @@ pub trait AnyObject: Any + Debug + Send + Sync {
     fn provenance(&self) -> &Provenance;
     /// Whether the object stands in for a rejected one that has no last good version.
     fn is_stand_in(&self) -> bool;
+    /// Returns the object with access denied, which its rejected version restricts. `None` if it restricts access itself.
+    fn restricted(&self) -> Option<Arc<dyn AnyObject>>;
     /// Returns the position of the object in its file.
     fn order(&self) -> Order;
     /// Returns the same object with another origin and position.
@@ -79,20 +87,21 @@ impl<T: Spec> AnyObject for Object<T> {
         self.spec.is_stand_in()
     }
 
+    fn restricted(&self) -> Option<Arc<dyn AnyObject>> {
+        let mut restricted = self.with_spec(Arc::new(self.spec.restricted()?));
+        restricted.fingerprint = !self.fingerprint;
+        Some(Arc::new(restricted))
+    }
+
     fn order(&self) -> Order {
         self.order
     }
 
     fn moved(&self, provenance: Provenance, order: Order) -> Arc<dyn AnyObject> {
         Arc::new(Object {
-            id: self.id.clone(),
-            labels: self.labels.clone(),
-            annotations: self.annotations.clone(),
-            created: self.created,
             order,
             provenance,
-            fingerprint: self.fingerprint,
-            spec: Arc::clone(&self.spec),
+            ..self.with_spec(Arc::clone(&self.spec))
         })
     }
 
@@ -135,6 +144,13 @@ macro_rules! specs {
     (@policy $module:ident $kind:ident) => {
         specs! { @standing $module $kind }
         specs! { @marked $module $kind }
+    };
+    (@destination $module:ident $kind:ident) => {
+        specs! { @standing $module $kind }
+
+        fn restricted(&self) -> Option<Self> {
+            $module::$kind::restricted(self)
+        }
     };
     (@standing $module:ident $kind:ident) => {
         fn stand_in(&self) -> Option<Self> {

@@ -305,6 +305,39 @@ fn stand_in_of_a_policy_gives_way_to_a_valid_version_for_good() {
 }
 
 #[test]
+fn destination_without_access_policies_is_restricted_by_a_rejected_version() {
+    let destination = |port: u16, status: &str| {
+        format!(
+            "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{name: a, namespace: ns}}\n\
+             spec: {{kubeService: {{ref: {{name: a, namespace: ns, clusterName: c}}, ports: [{{port: {port}}}]}}}}\n\
+             status: {{{status}}}\n"
+        )
+    };
+    let policies = "appliedAccessPolicies: [{ref: {name: p, namespace: ns}, spec: {}}]";
+    let mut store = Store::new();
+    for (text, expected) in [
+        (destination(80, ""), (false, false)),
+        (destination(0, ""), (false, false)),
+        (destination(0, policies), (true, false)),
+        (destination(0, ""), (true, false)),
+        (destination(80, ""), (false, false)),
+        (destination(80, policies), (true, false)),
+        (destination(0, ""), (true, false)),
+        (String::new(), (false, false)),
+        (destination(0, policies), (true, true)),
+    ] {
+        let change = Change::text(&store, "a.yaml", &text);
+        store.apply(vec![(Arc::from("a.yaml"), change)]);
+        let found = store.set().destinations.values().next();
+        let found = found.map(|found| {
+            let is_denied = found.spec.is_stand_in();
+            (found.spec.status.is_restricted || is_denied, is_denied)
+        });
+        assert_eq!(found.unwrap_or_default(), expected, "{text}");
+    }
+}
+
+#[test]
 fn routing_restriction_that_was_never_valid_is_withheld() {
     let mut store = Store::new();
     let name = ObjectRef::new(Kind::MultiClusterService, "default", "web").to_name();

@@ -38,6 +38,13 @@ impl Destination {
             ..Self::default()
         })
     }
+
+    /// Returns the destination with access policies that admit no client. `None` if it has access policies.
+    pub(crate) fn restricted(&self) -> Option<Self> {
+        let mut restricted = (!self.status.is_restricted).then(|| self.clone())?;
+        restricted.status.is_restricted = true;
+        Some(restricted)
+    }
 }
 
 /// Workloads of a rejected Destination with access policies.

@@ -16,7 +16,8 @@ pub struct DestinationStatus {
     pub traffic_policies: Vec<AppliedTrafficPolicy>,
     /// Access policies in effect.
     pub access_policies: Vec<AppliedAccessPolicy>,
-    /// Whether access policies are written, even if they cannot be read.
+    /// Whether access policies are written, even if they cannot be read. Then clients that no access policy admits are
+    /// denied.
     pub is_restricted: bool,
     /// Host name that only proxies of the local cluster know.
     pub local_fqdn: Option<Arc<str>>,

@@ -79,7 +79,7 @@ impl Fleet<'_> {
         let workload = workload(self.identity);
         match &object.spec.backing {
             Backing::Kube(kube) => {
-                !object.spec.status.access_policies.is_empty()
+                object.spec.status.is_restricted
                     && is_own_cluster(&kube.service.cluster)
                     && *kube.service.namespace == *workload.namespace
                     && workload.is_selected_by(&kube.selector)
@@ -100,8 +100,8 @@ impl Fleet<'_> {
         let namespace = self.identity.namespace.as_str();
         let name = format!("{}.{}", object.id.name, object.id.namespace);
         let entries = object.spec.status.access_policies.iter();
-        let policy = match object.spec.backing {
-            Backing::Denied(_) => AuthorizationPolicy {
+        let policy = match entries.len() {
+            0 => AuthorizationPolicy {
                 action: Action::Deny,
                 rules: vec![Rule::default()],
                 mode: PolicyMode::Denying,

@@ -226,6 +226,18 @@ fn access_policy_that_cannot_be_read_admits_no_additional_client() {
             set(&pair, &elsewhere);
             assert_eq!(statuses(&pair), (200, 200), "{elsewhere}");
         }
+        let open = destination(REFERENCE, "{app: cart}", "{}");
+        set(&pair, &open);
+        assert_eq!(statuses(&pair), (200, 200), "no access policy");
+        set(&pair, text);
+        assert!(rejected() >= 1.0, "{text}");
+        assert_eq!(
+            statuses(&pair),
+            (403, 403),
+            "the last good version admits all: {text}"
+        );
+        set(&pair, &open);
+        assert_eq!(statuses(&pair), (200, 200), "corrected");
         set(&pair, "");
         assert_eq!(statuses(&pair), (200, 200));
     }

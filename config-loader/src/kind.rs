@@ -14,18 +14,26 @@ macro_rules! kinds {
     ($generate:ident) => {
         $generate! {
             "security.istio.io" AuthorizationPolicy authorization_policies istio policy;
+            "gateway.networking.k8s.io" BackendTLSPolicy backend_tls_policies gateway_api standing;
             "gateway.envoyproxy.io" BackendTrafficPolicy backend_traffic_policies envoy_gateway;
             "flomesh.io" Cluster clusters flomesh;
+            "core" ConfigMap config_maps core;
             "discovery.mesh.gloo.solo.io" Destination destinations gloo destination;
             "networking.istio.io" DestinationRule destination_rules istio;
             "discovery.k8s.io" EndpointSlice endpoint_slices core marked;
+            "gateway.networking.k8s.io" GRPCRoute grpc_routes gateway_api;
             "networking.istio.io" Gateway gateways istio;
+            "gateway.networking.k8s.io" GatewayClass gateway_classes gateway_api;
             "flomesh.io" GlobalTrafficPolicy global_traffic_policies flomesh;
+            "gateway.networking.k8s.io" HTTPRoute http_routes gateway_api;
+            "gateway.networking.k8s.io" KubernetesGateway kubernetes_gateways gateway_api;
+            "gateway.networking.k8s.io" ListenerSet listener_sets gateway_api;
             "networking.karmada.io" MultiClusterService multi_cluster_services karmada;
             "core" Namespace namespaces core reduced;
             "core" Node nodes core reduced;
             "security.istio.io" PeerAuthentication peer_authentications istio;
             "core" Pod pods core reduced;
+            "gateway.networking.k8s.io" ReferenceGrant reference_grants gateway_api;
             "security.istio.io" RequestAuthentication request_authentications istio standing;
             "core" Secret secrets core;
             "core" Service services core;
@@ -33,6 +41,8 @@ macro_rules! kinds {
             "flomesh.io" ServiceExport service_exports flomesh;
             "flomesh.io" ServiceImport service_imports flomesh;
             "networking.istio.io" Sidecar sidecars istio;
+            "gateway.networking.k8s.io" TCPRoute tcp_routes gateway_api;
+            "gateway.networking.k8s.io" TLSRoute tls_routes gateway_api;
             "networking.istio.io" VirtualService virtual_services istio;
             "networking.istio.io" WorkloadEntry workload_entries istio;
         }
@@ -56,11 +66,12 @@ macro_rules! kind_enum {
             /// All kinds.
             pub const ALL: [Kind; [$(stringify!($kind)),*].len()] = [$(Kind::$kind),*];
 
-            /// Returns the name of the kind, as in `kind:`.
+            /// Returns the name of the kind, as in `kind:`. Two kinds are named `Gateway`.
             pub fn as_str(self) -> &'static str {
-                match self {
+                let name = match self {
                     $(Kind::$kind => stringify!($kind),)*
-                }
+                };
+                name.strip_prefix("Kubernetes").unwrap_or(name)
             }
         }
     };
@@ -92,7 +103,23 @@ impl Kind {
         matches!(self, Kind::Namespace | Kind::Node | Kind::Pod)
     }
 
-    /// Returns the kind with this name.
+    /// Whether the kind is one of gateway.networking.k8s.io.
+    pub fn is_gateway_api(self) -> bool {
+        matches!(
+            self,
+            Kind::BackendTLSPolicy
+                | Kind::GRPCRoute
+                | Kind::GatewayClass
+                | Kind::HTTPRoute
+                | Kind::KubernetesGateway
+                | Kind::ListenerSet
+                | Kind::ReferenceGrant
+                | Kind::TCPRoute
+                | Kind::TLSRoute
+        )
+    }
+
+    /// Returns the kind with this name. `Gateway` is that of networking.istio.io.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -181,7 +208,9 @@ mod tests {
     #[test]
     fn kinds_are_parsed_by_name() {
         for kind in Kind::ALL {
-            assert_eq!(Kind::from_name(kind.as_str()), Some(kind));
+            let named = Kind::from_name(kind.as_str());
+            let is_second = kind == Kind::KubernetesGateway;
+            assert_eq!(named, Some(if is_second { Kind::Gateway } else { kind }));
         }
         assert_eq!(Kind::from_name("Deployment"), None);
     }

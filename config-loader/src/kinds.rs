@@ -6,6 +6,7 @@ pub mod api;
 mod core;
 mod draft;
 mod envoy_gateway;
+mod gateway_api;
 mod istio;
 mod lookup;
 mod metadata;
@@ -31,6 +32,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         multicluster::ROWS,
         core::ROWS,
         envoy_gateway::ROWS,
+        gateway_api::ROWS,
     ]
     .into_iter()
     .flatten()
@@ -137,7 +139,11 @@ mod tests {
         assert_eq!(found("Gateway", "networking.istio.io/v1alpha3"), "Gateway");
         assert_eq!(found("Gateway", "networking.istio.io/v7"), "not Gateway");
         assert_eq!(found("Gateway", "networking.itsio.io/v1"), "not Gateway");
-        assert_eq!(found("Gateway", "gateway.networking.k8s.io/v1"), "none");
+        assert_eq!(found("Gateway", "gateway.networking.k8s.io/v1"), "Gateway");
+        assert_eq!(
+            found("Gateway", "gateway.networking.k8s.io/v9"),
+            "not Gateway"
+        );
         assert_eq!(found("Service", "v1"), "Service");
         assert_eq!(found("Service", "serving.knative.dev/v1"), "none");
         assert_eq!(found("Service", "v2"), "not Service");

@@ -7,6 +7,7 @@ pub mod core;
 pub mod envoy_gateway;
 mod field;
 pub mod flomesh;
+pub mod gateway_api;
 pub mod gloo;
 pub mod istio;
 pub mod karmada;

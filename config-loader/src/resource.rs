@@ -7,6 +7,7 @@ mod by_kind;
 pub mod core;
 pub mod envoy_gateway;
 pub mod flomesh;
+pub mod gateway_api;
 pub mod gloo;
 mod health_check;
 pub mod istio;

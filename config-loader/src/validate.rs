@@ -12,6 +12,7 @@ mod check;
 pub mod core;
 pub mod envoy_gateway;
 pub mod flomesh;
+pub mod gateway_api;
 pub mod gloo;
 pub(crate) mod immutable;
 pub mod istio;

@@ -34,6 +34,7 @@ macro_rules! codes {
 
 pub mod common;
 pub mod core;
+pub mod gateway_api;
 pub mod imports;
 pub mod istio;
 pub mod limits;
@@ -51,6 +52,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         imports::ROWS,
         references::ROWS,
         limits::ROWS,
+        gateway_api::ROWS,
         tls::ROWS,
     ]
     .into_iter()

@@ -10,6 +10,14 @@ use crate::{raw, validate};
 /// Rows of this family of kinds.
 pub(super) const ROWS: &[Row] = &[
     Row {
+        kind: Kind::ConfigMap,
+        api_versions: &["v1"],
+        api: Api::of("configmaps").short(&["cm"]).without_status(),
+        body: Body::Whole,
+        read: |draft| draft.check(validate::core::config_map),
+        fields: fields_of::<raw::core::ConfigMap>,
+    },
+    Row {
         kind: Kind::EndpointSlice,
         api_versions: &["discovery.k8s.io/v1"],
         api: Api::of("endpointslices").without_status().columns(&[

@@ -175,7 +175,8 @@ impl<'a> Draft<'a> {
             .as_ref()
             .map(|name| ObjectRef::new(kind, Arc::clone(&metadata.namespace), Arc::clone(name)));
         // what restricts clients does so even if its name is missing or invalid
-        let is_refused = id.is_none() && (kind.is_security() || kind == Kind::Destination);
+        let has_stand_in = matches!(kind, Kind::BackendTLSPolicy | Kind::Destination);
+        let is_refused = id.is_none() && (kind.is_security() || has_stand_in);
         let unnamed =
             is_refused.then(|| ObjectRef::new(kind, Arc::clone(&metadata.namespace), UNNAMED));
         let id = id.or(unnamed);

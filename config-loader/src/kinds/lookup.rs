@@ -67,7 +67,12 @@ mod tests {
 
     #[test]
     fn clusters_and_parts_of_them_are_outside_of_namespaces() {
-        let outside = [Kind::Cluster, Kind::Namespace, Kind::Node];
+        let outside = [
+            Kind::Cluster,
+            Kind::GatewayClass,
+            Kind::Namespace,
+            Kind::Node,
+        ];
         for row in rows() {
             assert_eq!(row.api.is_namespaced, !outside.contains(&row.kind));
         }

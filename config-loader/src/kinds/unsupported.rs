@@ -1,6 +1,9 @@
 //! Proxy configuration kinds of other projects that are not supported, with the replacement to use. Data only.
 
 use super::{group, groups, is_near};
+use crate::diagnostic::Code;
+use crate::diagnostic::codes::common::{CM036, CM037};
+use crate::diagnostic::codes::gateway_api::{GA008, GA009};
 use crate::kind::Kind;
 
 /// Known kind that is not supported.
@@ -14,6 +17,8 @@ pub struct Unsupported {
     pub unenforced: Option<&'static str>,
     /// Replacement to use.
     pub instead: &'static str,
+    /// Code of the warning about an object.
+    pub code: Code,
 }
 
 const fn policy(
@@ -27,6 +32,7 @@ const fn policy(
         kind,
         unenforced: Some(unenforced),
         instead,
+        code: CM036,
     }
 }
 
@@ -36,6 +42,14 @@ const fn other(group: &'static str, kind: &'static str, instead: &'static str) -
         kind,
         unenforced: None,
         instead,
+        code: CM037,
+    }
+}
+
+const fn unread(group: &'static str, instead: &'static str) -> Unsupported {
+    Unsupported {
+        code: GA009,
+        ..other(group, "", instead)
     }
 }
 
@@ -44,6 +58,7 @@ const GATEWAY_API: &str = "gateway.networking.k8s.io";
 const FORWARDED: &str = "requests that it denies are forwarded";
 const DENY_ELSEWHERE: &str =
     "deny these requests in the service, or in a proxy in front of this one";
+const KINDS_THAT_ARE_READ: &str = "the kinds of gateway.networking.k8s.io that are read";
 const GATEWAY_AND_RULES: &str =
     "a Gateway (networking.istio.io) and a VirtualService with `http` rules";
 
@@ -90,7 +105,18 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     other("networking.k8s.io", "Ingress", GATEWAY_AND_RULES),
     other("extensions", "Ingress", GATEWAY_AND_RULES),
+    // The kinds of this group that are read, until they have an effect.
+    other(
+        GATEWAY_API,
+        "BackendTLSPolicy",
+        "`trafficPolicy.tls` of a DestinationRule",
+    ),
     other(GATEWAY_API, "Gateway", "a Gateway of networking.istio.io"),
+    other(
+        GATEWAY_API,
+        "GatewayClass",
+        "a Gateway of networking.istio.io, which has no class",
+    ),
     other(
         GATEWAY_API,
         "GRPCRoute",
@@ -101,18 +127,29 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "HTTPRoute",
         "a VirtualService with `http` rules",
     ),
+    other(
+        GATEWAY_API,
+        "ListenerSet",
+        "a Gateway of networking.istio.io",
+    ),
+    other(
+        GATEWAY_API,
+        "ReferenceGrant",
+        "`exportTo` of a VirtualService or a ServiceEntry",
+    ),
     other(GATEWAY_API, "TCPRoute", "a VirtualService with `tcp` rules"),
     other(GATEWAY_API, "TLSRoute", "a VirtualService with `tls` rules"),
-    other(
-        GATEWAY_API,
-        "BackendTLSPolicy",
-        "`trafficPolicy.tls` of a DestinationRule",
-    ),
-    other(
-        GATEWAY_API,
-        "UDPRoute",
-        "another proxy: UDP is not forwarded",
-    ),
+    Unsupported {
+        code: GA008,
+        ..other(
+            GATEWAY_API,
+            "UDPRoute",
+            "another proxy: UDP is not forwarded",
+        )
+    },
+    unread(GATEWAY_API, KINDS_THAT_ARE_READ),
+    unread("gateway.networking.x-k8s.io", KINDS_THAT_ARE_READ),
+    unread("inference.networking.k8s.io", "a Service"),
 ];
 
 /// Returns the row of a kind at an apiVersion, if it is known and unsupported. For security policies, a misspelled
@@ -177,6 +214,9 @@ mod tests {
             ("Gateway", "gateway.networking.k8s.io/v1"),
             ("HTTPRoute", "gateway.networking.k8s.io/v1"),
             ("GRPCRoute", "gateway.networking.k8s.io/v1"),
+            ("UDPRoute", "gateway.networking.k8s.io/v1"),
+            ("XListenerSet", "gateway.networking.x-k8s.io/v1alpha1"),
+            ("InferencePool", "inference.networking.k8s.io/v1"),
         ] {
             assert_eq!(
                 enforced(kind, api_version),

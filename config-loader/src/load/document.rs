@@ -7,7 +7,8 @@ use twox_hash::XxHash64;
 use super::layout::Layout;
 use super::long_list;
 use crate::ReadOptions;
-use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036, CM037, YAML006};
+use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, YAML006};
+use crate::diagnostic::codes::gateway_api::GA009;
 use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
 use crate::kinds::unsupported::{self, Unsupported};
 use crate::kinds::{self, DocumentObject, Draft, Found, Row, distinct_group};
@@ -328,9 +329,7 @@ impl Document<'_> {
     }
 
     fn skip(&mut self, node: &Node, claim: &Claim<'_>) {
-        if let Some(row) = unsupported::find(claim.kind, claim.api_version) {
-            return self.report(node, unsupported_kind(row, claim));
-        }
+        let unsupported = unsupported::find(claim.kind, claim.api_version);
         let lists = kinds::rows().map(|row| format!("{}List", row.kind));
         let lists: Vec<String> = lists.collect();
         let known = kinds::rows().map(|row| row.kind.as_str());
@@ -346,7 +345,13 @@ impl Document<'_> {
         } else {
             None
         };
-        if let Some(near) = near.filter(|near| *near != claim.kind) {
+        let near = near.filter(|near| *near != claim.kind);
+        // a kind of which only the group is known may be misspelled
+        let is_named = |row: &&Unsupported| row.code != GA009 || near.is_none();
+        if let Some(row) = unsupported.filter(is_named) {
+            return self.report(node, unsupported_kind(row, claim));
+        }
+        if let Some(near) = near {
             let message = format!("{} has no kind `{}`", claim.api_version, claim.kind);
             let help = Some(format!("did you mean `{near}`?"));
             self.report(
@@ -375,21 +380,17 @@ impl Document<'_> {
 /// Creates the diagnostic about a known but unsupported kind.
 fn unsupported_kind(row: &Unsupported, claim: &Claim<'_>) -> Diagnostic {
     let kind = claim.kind;
-    let (code, message, help) = match row.unenforced {
+    let (message, help) = match row.unenforced {
         Some(unenforced) => {
             let message = format!("{kind} is not supported yet: {unenforced}");
-            (
-                CM036,
-                message,
-                format!("do not rely on it: {}", row.instead),
-            )
+            (message, format!("do not rely on it: {}", row.instead))
         }
         None => {
             let message = format!("{kind} of {} is not supported", claim.api_version);
-            (CM037, message, format!("use {}", row.instead))
+            (message, format!("use {}", row.instead))
         }
     };
-    Diagnostic::at(Severity::Warning, code, claim.kind_span, message).with_help(Some(help))
+    Diagnostic::at(Severity::Warning, row.code, claim.kind_span, message).with_help(Some(help))
 }
 
 /// Returns the fingerprint of the only object of a document whose root starts at `root`.

@@ -331,8 +331,8 @@ fn documents_that_are_not_resources_have_distinct_diagnostics() {
             "note CM026 a.yaml:1:7 skipped: Deployment of apps/v1 configures no data plane",
         ),
         (
-            "kind: Gateway\napiVersion: gateway.networking.k8s.io/v1\n",
-            "warning CM037 a.yaml:1:7 Gateway of gateway.networking.k8s.io/v1 is not supported",
+            "kind: UDPRoute\napiVersion: gateway.networking.k8s.io/v1\n",
+            "warning GA008 a.yaml:1:7 UDPRoute of gateway.networking.k8s.io/v1 is not supported",
         ),
         (
             "kind: TrafficTarget\napiVersion: access.smi-spec.io/v1alpha3\nmetadata: {name: a}\n",

@@ -1,11 +1,13 @@
 //! Kubernetes core kinds as written.
 
+mod config_map;
 mod endpoint_slice;
 mod pod;
 mod secret;
 mod service;
 mod shared;
 
+pub use config_map::ConfigMap;
 pub use endpoint_slice::{
     EndpointConditions, EndpointHints, EndpointSlice, Hint, ObjectReference, SliceEndpoint,
     SlicePort,

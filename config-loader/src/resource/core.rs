@@ -2,6 +2,7 @@
 
 mod addresses;
 mod condition;
+mod config_map;
 mod endpoint_slice;
 mod ingress;
 mod label_text;
@@ -15,6 +16,7 @@ mod shared;
 
 pub use addresses::Addresses;
 pub use condition::{Condition, ConditionStatus};
+pub use config_map::ConfigMap;
 pub use endpoint_slice::{AddressType, Conditions, EndpointSlice, SliceEndpoint, SlicePort};
 pub use ingress::{Ingress, IngressMode, IngressPort};
 pub use label_text::LabelText;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::object::Object;
 use super::shared_map::{self, SharedMap};
-use super::{core, envoy_gateway, flomesh, gloo, istio, karmada};
+use super::{core, envoy_gateway, flomesh, gateway_api, gloo, istio, karmada};
 use crate::kind::{Name, ObjectRef, kinds};
 
 /// Objects of one kind, by name. A clone shares them until one of the two changes.

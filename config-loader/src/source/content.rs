@@ -66,6 +66,7 @@ pub fn of(kind: Kind, object: &Value) -> u64 {
 fn unread(kind: Kind, reader: Reader, field: &str) -> Unread {
     match (field, kind, reader) {
         ("metadata", _, _) => Unread::Fields(OF_VERSIONS),
+        ("status", kind, _) if kind.is_gateway_api() => Unread::All,
         // Their status says where the service is, and others write it.
         ("status", Kind::Destination | Kind::Service, _) => Unread::Fields(&["conditions"]),
         ("status", _, Reader::StatusWriter) => Unread::All,

@@ -116,6 +116,11 @@ impl<'a> Check<'a> {
         self.record(Severity::Warning, code, span, message.into())
     }
 
+    /// Records a note. The object will still be used.
+    pub fn note(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.record(Severity::Note, code, span, message.into())
+    }
+
     fn record(
         &mut self,
         severity: Severity,

@@ -3,16 +3,21 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::diagnostic::codes::gateway_api::GA114;
 use crate::diagnostic::codes::multicluster::MCS010;
-use crate::diagnostic::{Diagnostic, Location, Severity};
+use crate::diagnostic::{Code, Diagnostic, Location, Severity};
+use crate::resource::gateway_api::GatewayClass;
 use crate::resource::karmada::{Exposure, MultiClusterService};
-use crate::resource::{AnyObject, Object};
-use crate::span::Span;
+use crate::resource::{AnyObject, Object, Spec};
+use crate::span::{Line, Span};
 
 /// Returns the diagnostic if `after` changes an immutable field of `before`, the object of the same name in effect.
 pub(crate) fn check(before: &dyn AnyObject, after: &dyn AnyObject) -> Option<Diagnostic> {
     let (before, after): (&dyn Any, &dyn Any) = (before, after);
-    types(before.downcast_ref()?, after.downcast_ref()?)
+    if let Some((before, after)) = before.downcast_ref().zip(after.downcast_ref()) {
+        return types(before, after);
+    }
+    controller(before.downcast_ref()?, after.downcast_ref()?)
 }
 
 fn types(
@@ -28,20 +33,41 @@ fn types(
         "Invalid value: {}: MultiClusterService types are immutable",
         written(is)
     );
-    let mut found = Diagnostic::at(Severity::Error, MCS010, Span::NONE, message);
+    let at = ("spec.types", after.spec.exposure_line);
+    Some(refused((MCS010, message), at, &written(was), after))
+}
+
+fn controller(before: &Object<GatewayClass>, after: &Object<GatewayClass>) -> Option<Diagnostic> {
+    let (was, is) = (&before.spec.controller, &after.spec.controller);
+    if was == is || is_anew(before.created, after.created) {
+        return None;
+    }
+    let message = format!("Invalid value: {is:?}: the controller of a GatewayClass is immutable");
+    let at = ("spec.controllerName", after.spec.controller_line);
+    let was = format!("{was:?}");
+    Some(refused((GA114, message), at, &was, after))
+}
+
+/// Returns the diagnostic about a field whose value stays `was`.
+fn refused<T: Spec>(
+    (code, message): (Code, String),
+    (field, line): (&str, Line),
+    was: &str,
+    after: &Object<T>,
+) -> Diagnostic {
+    let mut found = Diagnostic::at(Severity::Error, code, Span::NONE, message);
     found.object = Some(after.id.clone());
-    found.field = "spec.types".to_owned();
+    found.field = field.to_owned();
     found.location = Location {
-        line: after.line_of(after.spec.exposure_line),
+        line: after.line_of(line),
         column: 1,
         len: 1,
         ..Location::whole_file(Arc::clone(&after.provenance.file))
     };
     found.help(format!(
-        "{} stays in effect: write that, or remove the object, wait until that is in effect, and add it again",
-        written(was)
+        "{was} stays in effect: write that, or remove the object, wait until that is in effect, and add it again"
     ));
-    Some(found)
+    found
 }
 
 /// Whether the second object was created later than the first, which must have been deleted before.

@@ -94,7 +94,12 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         &["status.requiredSubsets[].trafficShift.destinations[].options"],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
+    (Kind::GRPCRoute, &["spec.useDefaultGateways"]),
+    (Kind::HTTPRoute, &["spec.useDefaultGateways"]),
+    (Kind::KubernetesGateway, &["spec.defaultScope"]),
     (Kind::Service, &["spec.externalIPs"]),
+    (Kind::TCPRoute, &["spec.useDefaultGateways"]),
+    (Kind::TLSRoute, &["spec.useDefaultGateways"]),
 ];
 
 /// Fields without a meaning for a data plane: they are for people, for controllers of a cluster, or for the tool that
@@ -110,6 +115,7 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
             "status",
         ],
     ),
+    (Kind::ConfigMap, &["binaryData", "immutable"]),
     (
         Kind::Destination,
         &[
@@ -145,6 +151,7 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
             "spec.servers[].port.targetPort",
         ],
     ),
+    (Kind::GatewayClass, &["spec.description"]),
     (
         Kind::Service,
         &[

@@ -118,6 +118,9 @@ spec.rules[].to[].operation.paths authorization::paths::denied_path_is_denied_in
 spec.rules[].to[].operation.notPaths authorization::paths::allowed_paths_admit_no_others
 spec.rules[].when authorization::fields::headers_are_compared_line_by_line
 
+# ConfigMap core
+data accepted
+
 # BackendTrafficPolicy gateway.envoyproxy.io
 spec.targetRef rate_limits::targets::one_target_is_enough
 spec.targetRefs rate_limits::targets::most_specific_policy_applies

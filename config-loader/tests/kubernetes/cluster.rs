@@ -144,8 +144,9 @@ impl Cluster {
     pub fn placed(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let kind = object["kind"].as_str().unwrap();
-        let is_namespaced =
-            !kind.starts_with("Cluster") && !kind.starts_with("Custom") && kind != "Namespace";
+        let is_namespaced = !kind.starts_with("Cluster")
+            && !kind.starts_with("Custom")
+            && !["GatewayClass", "Namespace"].contains(&kind);
         if is_namespaced && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = json!(self.namespace);
         }
@@ -250,6 +251,7 @@ fn resource_of(object: &Value) -> ApiResource {
     let lower = kind.to_lowercase();
     let plural = match lower.strip_suffix('y') {
         Some(stem) if !stem.ends_with('a') => format!("{stem}ies"),
+        _ if lower.ends_with('s') => format!("{lower}es"),
         _ => format!("{lower}s"),
     };
     ApiResource {

@@ -153,6 +153,16 @@ pub fn described(set: &ResourceSet) -> BTreeMap<String, String> {
     collect(&set.services, &mut all);
     collect(&set.endpoint_slices, &mut all);
     collect(&set.secrets, &mut all);
+    collect(&set.config_maps, &mut all);
+    collect(&set.gateway_classes, &mut all);
+    collect(&set.kubernetes_gateways, &mut all);
+    collect(&set.listener_sets, &mut all);
+    collect(&set.http_routes, &mut all);
+    collect(&set.grpc_routes, &mut all);
+    collect(&set.tls_routes, &mut all);
+    collect(&set.tcp_routes, &mut all);
+    collect(&set.reference_grants, &mut all);
+    collect(&set.backend_tls_policies, &mut all);
     for object in all.values_mut() {
         *object = places.replace_all(object, "_").into_owned();
     }

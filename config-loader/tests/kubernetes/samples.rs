@@ -16,6 +16,9 @@ pub fn all() -> Vec<Sample> {
         all.extend(flomesh(group));
     }
     all.extend(others());
+    for version in ["v1", "v1beta1", "v1alpha3", "v1alpha2"] {
+        all.extend(gateway_api(version));
+    }
     all
 }
 
@@ -69,6 +72,12 @@ fn core() -> Vec<Sample> {
             "Secret",
             json!({"type": "Opaque", "data": {"ca.crt": "b25l"}}),
             json!({"data": {"ca.crt": "dHdv"}}),
+        ),
+        sample(
+            "v1",
+            "ConfigMap",
+            json!({"data": {"ca.crt": "one"}}),
+            json!({"data": {"ca.crt": "two"}}),
         ),
         sample(
             "discovery.k8s.io/v1",
@@ -180,6 +189,88 @@ fn flomesh(group: &str) -> Vec<Sample> {
             json!({"rules": rules("/two")}),
         ),
     ]
+}
+
+/// Returns the kinds of gateway.networking.k8s.io that have this version.
+fn gateway_api(version: &str) -> Vec<Sample> {
+    let backends = |name: &str| json!([{"name": name, "port": 80}]);
+    let rules = |name: &str| json!([{"backendRefs": backends(name)}]);
+    let listeners = |port: u16| json!([{"name": "http", "port": port, "protocol": "HTTP"}]);
+    let from = |namespace: &str| json!([{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": namespace}]);
+    let targets = |name: &str| json!([{"group": "", "kind": "Service", "name": name}]);
+    let validation = json!({"wellKnownCACertificates": "System", "hostname": "one.example"});
+    let all = [
+        (
+            "GatewayClass",
+            "v1 v1beta1",
+            json!({"controllerName": "strait.io/gateway-controller"}),
+            json!({"description": "two"}),
+        ),
+        (
+            "Gateway",
+            "v1 v1beta1",
+            json!({"gatewayClassName": "strait", "listeners": listeners(80)}),
+            json!({"listeners": listeners(81)}),
+        ),
+        (
+            "ListenerSet",
+            "v1",
+            json!({"parentRef": {"name": "one"}, "listeners": listeners(80)}),
+            json!({"listeners": listeners(81)}),
+        ),
+        (
+            "HTTPRoute",
+            "v1 v1beta1",
+            json!({"rules": rules("one")}),
+            json!({"rules": rules("two")}),
+        ),
+        (
+            "GRPCRoute",
+            "v1",
+            json!({"rules": rules("one")}),
+            json!({"rules": rules("two")}),
+        ),
+        (
+            "TLSRoute",
+            "v1 v1alpha3 v1alpha2",
+            json!({"hostnames": ["one.example"], "rules": rules("one")}),
+            json!({"rules": rules("two")}),
+        ),
+        (
+            "TCPRoute",
+            "v1 v1alpha2",
+            json!({"rules": rules("one")}),
+            json!({"rules": rules("two")}),
+        ),
+        (
+            "ReferenceGrant",
+            "v1 v1beta1",
+            json!({"from": from("one"), "to": [{"group": "", "kind": "Service"}]}),
+            json!({"from": from("two")}),
+        ),
+        (
+            "BackendTLSPolicy",
+            "v1 v1alpha3",
+            json!({"targetRefs": targets("one"), "validation": validation}),
+            json!({"targetRefs": targets("two")}),
+        ),
+    ];
+    let api_version = format!("gateway.networking.k8s.io/{version}");
+    let of_version = all
+        .into_iter()
+        .filter(|(_, versions, ..)| versions.split(' ').any(|known| known == version));
+    of_version
+        .map(|(kind, _, spec, change)| {
+            let mut sample = sample(
+                &api_version,
+                kind,
+                json!({"spec": spec}),
+                json!({"spec": change}),
+            );
+            sample.object["metadata"]["name"] = json!(format!("gateway-api-{version}"));
+            sample
+        })
+        .collect()
 }
 
 fn others() -> Vec<Sample> {

@@ -29,8 +29,8 @@ pub struct Wanted {
 }
 
 /// Whether the server writes conditions to objects of a kind. It does not for kinds of Kubernetes itself, for
-/// Destination, whose status belongs to its owner, for BackendTrafficPolicy, which has conditions by target, and for
-/// flomesh's ServiceImport, which has none.
+/// Destination, whose status belongs to its owner, for BackendTrafficPolicy, which has conditions by target, for the kinds
+/// of gateway.networking.k8s.io, which have no effect yet, and for flomesh's ServiceImport, which has none.
 pub(super) fn has_conditions(resource: &Resource) -> bool {
     let Some(row) = resource.row else {
         return false;
@@ -41,6 +41,7 @@ pub(super) fn has_conditions(resource: &Resource) -> bool {
         | Kind::EndpointSlice
         | Kind::Secret
         | Kind::Service => true,
+        kind if kind.is_gateway_api() => true,
         Kind::ServiceImport => resource.group != config_loader::kinds::MCS_API,
         _ => false,
     };

@@ -127,8 +127,8 @@ pub fn follows(
     let Some(row) = resource.row else {
         return false;
     };
-    // The Secrets that a proxy may read depend on its role.
-    if row.kind == Kind::Secret {
+    // The Secrets and ConfigMaps that a proxy may read depend on its role.
+    if matches!(row.kind, Kind::ConfigMap | Kind::Secret) {
         return false;
     }
     let is_in = |namespace: &str| namespaces.iter().any(|known| known == namespace);

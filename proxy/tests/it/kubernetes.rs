@@ -221,18 +221,30 @@ async fn missing_right_to_an_optional_kind_hinders_nothing() {
 }
 
 #[tokio::test]
-async fn missing_right_to_limits_hinders_nothing() {
+async fn missing_right_to_limits_and_routes_of_the_gateway_api_hinders_nothing() {
     let api = ApiServer::start().await;
-    let version = "gateway.envoyproxy.io/v1alpha1";
-    api.serve("backendtrafficpolicies", "BackendTrafficPolicy", version);
-    api.refuse("backendtrafficpolicies", Some(403));
+    let (limits, routes) = ("gateway.envoyproxy.io", "gateway.networking.k8s.io");
+    let kinds = [
+        (
+            "backendtrafficpolicies",
+            "BackendTrafficPolicy",
+            limits,
+            "v1alpha1",
+        ),
+        ("httproutes", "HTTPRoute", routes, "v1"),
+        ("configmaps", "ConfigMap", "", "v1"),
+    ];
+    for (plural, kind, group, version) in kinds {
+        let api_version = format!("{group}/{version}");
+        api.serve(plural, kind, api_version.trim_start_matches('/'));
+        api.refuse(plural, Some(403));
+    }
     let proxy = following(&api, &[]).await;
     until("it is ready", async || proxy.is_ready()).await;
-    until_logged(
-        &proxy,
-        "SRC008: backendtrafficpolicies.gateway.envoyproxy.io cannot be read",
-    )
-    .await;
+    for (plural, _, group, _) in &kinds[..2] {
+        until_logged(&proxy, &format!("SRC008: {plural}.{group} cannot be read")).await;
+    }
+    assert!(!proxy.stderr().contains("configmaps"));
 }
 
 #[tokio::test]

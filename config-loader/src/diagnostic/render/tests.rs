@@ -18,7 +18,7 @@ kind: Sidecar
 metadata: {name: a}
 ---
 apiVersion: v1
-kind: ConfigMap
+kind: Endpoints
 metadata: {name: a}
 ---
 apiVersion: v1

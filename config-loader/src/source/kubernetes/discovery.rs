@@ -299,6 +299,7 @@ mod tests {
                 "multicluster.x-k8s.io/v1alpha1 serviceimports.multicluster.x-k8s.io",
                 "networking.istio.io/v1 virtualservices.networking.istio.io",
                 "networking.istio.io/v1beta1 gateways.networking.istio.io",
+                "v1 configmaps",
                 "v1 services",
             ]
         );

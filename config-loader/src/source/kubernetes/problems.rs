@@ -164,11 +164,10 @@ pub(super) fn refused_secrets(
     found
 }
 
-/// Returns a diagnostic: the credentials do not allow reading limits. Requests are served without them.
-pub(super) fn refused_limits(server: &ApiServer, resource: &str) -> Diagnostic {
-    let message = format!(
-        "{resource} cannot be read: the credentials do not allow it (403): requests are not limited"
-    );
+/// Returns a diagnostic: the credentials do not allow reading a resource that the proxy runs without, with this effect.
+pub(super) fn refused_optional(server: &ApiServer, resource: &str, effect: &str) -> Diagnostic {
+    let message =
+        format!("{resource} cannot be read: the credentials do not allow it (403): {effect}");
     let mut found = Diagnostic::about_file(Severity::Warning, SRC008, name(server), message);
     found.help("grant `get`, `list` and `watch` on it, as deploy/ does");
     found

@@ -42,13 +42,19 @@ const REMOTE: [Kind; 5] = [
 ];
 
 /// Kinds that the label selector does not limit: users label only their own resources.
-const UNSELECTED: [Kind; 3] = [Kind::EndpointSlice, Kind::Secret, Kind::Service];
+const UNSELECTED: [Kind; 4] = [
+    Kind::ConfigMap,
+    Kind::EndpointSlice,
+    Kind::Secret,
+    Kind::Service,
+];
 
 /// Kinds that the proxy can run without if the credentials do not allow reading them. A TLS server without its
 /// certificate has a diagnostic of its own. Security policies are not among them: without them, the proxy could serve
-/// what they forbid.
-const OPTIONAL: [Kind; 5] = [
+/// what they forbid. The kinds of gateway.networking.k8s.io are, until they have an effect.
+const OPTIONAL: [Kind; 6] = [
     Kind::BackendTrafficPolicy,
+    Kind::ConfigMap,
     Kind::Namespace,
     Kind::Node,
     Kind::Pod,
@@ -337,6 +343,7 @@ impl Server {
             server: self.server().clone(),
             is_config_server: self.is_config_server,
             is_optional: OPTIONAL.contains(&resource.kind)
+                || resource.kind.is_gateway_api()
                 || self.settings.optional.contains(&resource.kind),
             is_missed: self.settings.misses(resource.kind),
             seconds: self.settings.times.watch_seconds,
@@ -361,8 +368,13 @@ impl Server {
         let named = &self.settings.namespaces;
         match (resource.is_namespaced, resource.kind) {
             (false, _) => vec![None],
-            (true, Kind::Secret) if self.settings.secrets_namespace.is_empty() => Vec::new(),
-            (true, Kind::Secret) => vec![Some(self.settings.secrets_namespace.clone())],
+            (true, Kind::ConfigMap | Kind::Secret) => {
+                let own = Some(self.settings.secrets_namespace.clone());
+                own.filter(|own| !own.is_empty())
+                    .map(Some)
+                    .into_iter()
+                    .collect()
+            }
             (true, _) if named.is_empty() => vec![None],
             (true, _) => named.iter().cloned().map(Some).collect(),
         }

@@ -26,9 +26,9 @@ pub struct KubernetesSettings {
     pub optional: Vec<Kind>,
     /// Namespaces that are read; empty for all.
     pub namespaces: Vec<String>,
-    /// Label selector of objects to read. Services, EndpointSlices and Secrets are read in any case.
+    /// Label selector of objects to read. Services, EndpointSlices, Secrets and ConfigMaps are read in any case.
     pub selector: Option<String>,
-    /// Namespace whose Secrets are read. Empty for none.
+    /// Namespace whose Secrets and ConfigMaps are read. Empty for none.
     pub secrets_namespace: String,
     /// Whether Pods, Nodes and Namespaces are read to identify the workload of an endpoint (`--control-workloads`).
     pub reads_workloads: bool,
@@ -74,7 +74,12 @@ impl Default for ApiServerTimes {
 impl KubernetesSettings {
     /// Whether missing permission for a kind is reported.
     pub(super) fn misses(&self, kind: Kind) -> bool {
-        kind != Kind::Secret || !self.optional.contains(&kind)
+        match kind {
+            // what refers to one says that it is missing
+            Kind::ConfigMap => false,
+            Kind::Secret => !self.optional.contains(&kind),
+            _ => true,
+        }
     }
 
     /// Returns the servers' names in messages.
@@ -92,10 +97,11 @@ impl KubernetesSettings {
         let mut parts = path.rsplitn(3, '/').skip(1);
         let (resource, namespace) = (parts.next()?, parts.next());
         let named = &self.namespaces;
-        let is_single = resource == "secrets" || !named.is_empty();
-        let is_wanted = |namespace: &str| match resource {
-            "secrets" => namespace == self.secrets_namespace,
-            _ => named.iter().any(|named| named == namespace),
+        let is_own = matches!(resource, "configmaps" | "secrets");
+        let is_single = is_own || !named.is_empty();
+        let is_wanted = |namespace: &str| match is_own {
+            true => namespace == self.secrets_namespace,
+            false => named.iter().any(|named| named == namespace),
         };
         match namespace {
             Some(namespace) if is_single => {

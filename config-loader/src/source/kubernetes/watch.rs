@@ -177,7 +177,12 @@ impl Watch {
                 problems::refused_state(&self.server, &self.key(), kind)
             }
             (_, Kind::BackendTrafficPolicy, Refusal::Forbidden) => {
-                problems::refused_limits(&self.server, &self.key())
+                let effect = "requests are not limited";
+                problems::refused_optional(&self.server, &self.key(), effect)
+            }
+            (_, kind, Refusal::Forbidden) if kind.is_gateway_api() => {
+                let effect = "its objects are not checked";
+                problems::refused_optional(&self.server, &self.key(), effect)
             }
             _ => problems::refused(&self.server, &self.key(), refusal),
         }

@@ -150,7 +150,7 @@ impl Types {
         Types {
             server,
             types: types
-                .filter(|state| has_secrets || state.of.kind() != Kind::Secret)
+                .filter(|state| has_secrets || !is_of_own_namespace(state.of.kind()))
                 .collect(),
             read,
             namespaces: settings.namespaces.clone(),
@@ -344,9 +344,11 @@ impl Types {
         let Some((namespace, _)) = name.split_once('/') else {
             return true;
         };
-        match of.kind() {
-            Kind::Secret => namespace == self.secrets_namespace,
-            _ => self.namespaces.is_empty() || self.namespaces.iter().any(|one| one == namespace),
+        match is_of_own_namespace(of.kind()) {
+            true => namespace == self.secrets_namespace,
+            false => {
+                self.namespaces.is_empty() || self.namespaces.iter().any(|one| one == namespace)
+            }
         }
     }
 
@@ -577,6 +579,11 @@ fn hash_of(received: &ReceivedResource) -> u128 {
     }
     hasher.write(&received.body.value);
     hasher.finish_128()
+}
+
+/// Whether objects of a kind are read in the proxy's namespace only.
+fn is_of_own_namespace(kind: Kind) -> bool {
+    matches!(kind, Kind::ConfigMap | Kind::Secret)
 }
 
 #[cfg(test)]

@@ -1,0 +1,21 @@
+//! Validation of the gateway.networking.k8s.io kinds: the rules of the API's CustomResourceDefinitions.
+
+mod backend_tls_policy;
+mod cors;
+mod filter;
+mod gateway;
+mod grant;
+mod listener;
+mod matches;
+mod reference;
+mod route;
+mod rule;
+mod shared;
+
+pub use backend_tls_policy::backend_tls_policy;
+pub use gateway::{gateway, gateway_class, listener_set};
+pub use grant::reference_grant;
+pub use route::{grpc_route, http_route, tcp_route, tls_route};
+
+#[cfg(test)]
+mod tests;

@@ -81,6 +81,7 @@ fn complaint(found: &Diagnostic) -> Option<&'static str> {
     let is_name = first.chars().skip(1).any(char::is_uppercase)
         || [
             "Gateway",
+            "Namespace",
             "Service",
             "Invalid",
             "Required",

@@ -120,7 +120,8 @@ fn tls(raw: &raw::Secret, data: &BTreeMap<String, SecretValue>, check: &mut Chec
             }
             (Some(field), Some(value)) if !contains(value.as_bytes(), mark) => {
                 let what = format!("`{key}` holds no PEM block `{mark}`");
-                check.warning(SEC006, field.span(), what);
+                let found = check.warning(SEC006, field.span(), what);
+                found.help("write a PEM file, as base64 in `data`");
             }
             (Some(_), _) => {}
         }

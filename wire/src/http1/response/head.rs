@@ -279,7 +279,7 @@ pub fn parse(
     let reason = reason(status, &bytes[line.reason]);
     let is_http11 = line.is_http11;
     let mut headers = std::mem::take(headers);
-    let (decoder, delimited) = framing((status, is_http11), &mut headers, delimiters, asked)?;
+    let (decoder, delimited) = framing(status, is_http11, &mut headers, delimiters, asked)?;
     let persistent = delimited && delimiters.stays_open(is_http11);
     Ok(Some(Head {
         status,
@@ -311,7 +311,8 @@ fn reason(status: StatusCode, reason: &[u8]) -> Option<ReasonPhrase> {
 /// Returns the framing of the body, and whether the connection can carry another request after it (RFC 9112, section
 /// 6.3).
 fn framing(
-    (status, is_http11): (StatusCode, bool),
+    status: StatusCode,
+    is_http11: bool,
     headers: &mut HeaderMap,
     delimiters: Delimiters,
     asked: &ExpectedResponse,

@@ -34,11 +34,43 @@ impl Entry {
         self.text.len() + ENTRY_OVERHEAD
     }
 
-    fn is(&self, name: &[u8], value: &[u8]) -> bool {
+    fn is(&self, field: Field<'_>) -> bool {
         let (own_name, own_value) = self.text.split_at(self.name_len);
-        own_value == value && own_name == name
+        own_value == field.value && own_name == field.name
     }
 }
+
+/// Bytes of a field.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+}
+
+/// Representation of a literal: its first bits, and the number of bits that are left for the index of the name.
+#[derive(Clone, Copy)]
+struct Literal {
+    flags: u8,
+    prefix: u32,
+}
+
+/// Adds the field to the table (RFC 7541, section 6.2.1).
+const INDEXED: Literal = Literal {
+    flags: 0x40,
+    prefix: 6,
+};
+
+/// Leaves the table as it is (section 6.2.2).
+const UNINDEXED: Literal = Literal {
+    flags: 0,
+    prefix: 4,
+};
+
+/// Leaves the table as it is, at all proxies that follow (section 6.2.3).
+const NEVER_INDEXED: Literal = Literal {
+    flags: 0x10,
+    prefix: 4,
+};
 
 /// Slot of the lookup table, by hash.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +143,7 @@ impl Encoder {
             404 => 13,
             500 => 14,
             _ => {
-                return self.write(8, b":status", status.as_str().as_bytes(), output);
+                return self.write(8, field(":status", status.as_str().as_bytes()), output);
             }
         };
         output.push(0x80 | index);
@@ -123,24 +155,29 @@ impl Encoder {
         match method.as_str() {
             "GET" => output.push(0x80 | 2),
             "POST" => output.push(0x80 | 3),
-            other => self.write(2, b":method", other.as_bytes(), output),
+            other => self.write(2, field(":method", other.as_bytes()), output),
         }
         match uri.scheme_str() {
             None if *method == Method::CONNECT => {}
             None | Some("http") => output.push(0x80 | 6),
             Some("https") => output.push(0x80 | 7),
-            Some(other) => literal(0, 4, 6, (b":scheme", other.as_bytes()), output),
+            Some(other) => literal(UNINDEXED, 6, field(":scheme", other.as_bytes()), output),
         }
         if let Some(authority) = uri.authority() {
-            self.write(1, b":authority", authority.as_str().as_bytes(), output);
+            self.write(
+                1,
+                field(":authority", authority.as_str().as_bytes()),
+                output,
+            );
         }
         match uri.path_and_query() {
             Some(path) if path.as_str() == "/" => output.push(0x80 | 4),
             // a query may contain a secret, and rarely recurs
             Some(path) if path.query().is_some() => {
-                literal(0, 4, 4, (b":path", path.as_str().as_bytes()), output);
+                let path = path.as_str().as_bytes();
+                literal(UNINDEXED, 4, field(":path", path), output);
             }
-            Some(path) => self.write(4, b":path", path.as_str().as_bytes(), output),
+            Some(path) => self.write(4, field(":path", path.as_str().as_bytes()), output),
             None if *method == Method::CONNECT => {}
             None => output.push(0x80 | 4),
         }
@@ -165,22 +202,16 @@ impl Encoder {
     pub fn header(&mut self, name: &HeaderName, value: &HeaderValue, output: &mut Vec<u8>) {
         if value.is_sensitive() || is_secret(name) {
             let index = static_index(name.as_str());
-            literal(
-                0x10,
-                4,
-                index,
-                (name.as_str().as_bytes(), value.as_bytes()),
-                output,
-            );
-            return;
+            let secret = field(name.as_str(), value.as_bytes());
+            return literal(NEVER_INDEXED, index, secret, output);
         }
         let text = name.as_str();
         let index = || static_index(text);
-        self.write_with(index, text.as_bytes(), value.as_bytes(), output);
+        self.write_with(index, field(text, value.as_bytes()), output);
     }
 
-    fn write(&mut self, index: usize, name: &[u8], value: &[u8], output: &mut Vec<u8>) {
-        self.write_with(|| index, name, value, output);
+    fn write(&mut self, index: usize, field: Field<'_>, output: &mut Vec<u8>) {
+        self.write_with(|| index, field, output);
     }
 
     /// Writes a field as a reference to its entry, as a new entry, or as a literal.
@@ -188,14 +219,13 @@ impl Encoder {
     fn write_with(
         &mut self,
         index: impl FnOnce() -> usize,
-        name: &[u8],
-        value: &[u8],
+        field: Field<'_>,
         output: &mut Vec<u8>,
     ) {
-        if name.len() + value.len() > ADDED_BYTES_MAX {
-            return literal(0, 4, index(), (name, value), output);
+        if field.name.len() + field.value.len() > ADDED_BYTES_MAX {
+            return literal(UNINDEXED, index(), field, output);
         }
-        let hash = hash(name, value);
+        let hash = hash(field.name, field.value);
         let places = self
             .places
             .get_or_insert_with(|| Box::new([LookupSlot::default(); PLACES]));
@@ -209,35 +239,34 @@ impl Encoder {
                     ..LookupSlot::default()
                 };
             }
-            return literal(0, 4, index(), (name, value), output);
+            return literal(UNINDEXED, index(), field, output);
         }
         if place.added != 0 {
             let age = (self.added + 1 - place.added) as usize;
             if let Some(entry) = self.entries.get(age) {
-                if entry.is(name, value) {
+                if entry.is(field) {
                     place.used = true;
                     integer::write(output, 0x80, 7, STATIC + 1 + age);
                     return;
                 }
                 // two fields with equal hash: the first keeps the entry
-                return literal(0, 4, index(), (name, value), output);
+                return literal(UNINDEXED, index(), field, output);
             }
         }
-        self.add(hash, index(), (name, value), output);
+        self.add(hash, index(), field, output);
     }
 
-    fn add(&mut self, hash: u32, index: usize, field: (&[u8], &[u8]), output: &mut Vec<u8>) {
-        let (name, value) = field;
+    fn add(&mut self, hash: u32, index: usize, field: Field<'_>, output: &mut Vec<u8>) {
         let entry = Entry {
-            text: [name, value].concat().into(),
-            name_len: name.len(),
+            text: [field.name, field.value].concat().into(),
+            name_len: field.name.len(),
             hash,
         };
         let size = entry.size();
         if size > self.size_max {
-            return literal(0, 4, index, field, output);
+            return literal(UNINDEXED, index, field, output);
         }
-        literal(0x40, 6, index, field, output);
+        literal(INDEXED, index, field, output);
         self.evict(size);
         self.size += size;
         self.entries.push_front(entry);
@@ -290,19 +319,18 @@ impl Default for Encoder {
 
 /// Writes a literal: the index of its name, or the name, and the value.
 #[inline]
-fn literal(
-    flags: u8,
-    prefix: u32,
-    index: usize,
-    (name, value): (&[u8], &[u8]),
-    output: &mut Vec<u8>,
-) {
-    integer::write(output, flags, prefix, index);
-    let once = flags == 0x40;
+fn literal(form: Literal, index: usize, field: Field<'_>, output: &mut Vec<u8>) {
+    integer::write(output, form.flags, form.prefix, index);
+    let is_added = form.flags == INDEXED.flags;
     if index == 0 {
-        string(name, once, output);
+        string(field.name, is_added, output);
     }
-    string(value, once, output);
+    string(field.value, is_added, output);
+}
+
+fn field<'a>(name: &'a str, value: &'a [u8]) -> Field<'a> {
+    let name = name.as_bytes();
+    Field { name, value }
 }
 
 /// Writes a string literal; `coded` allows the Huffman code where that is shorter.

@@ -51,7 +51,7 @@ fn theirs(bytes: &[u8], asked: &ExpectedResponse) -> Result<Option<Known>, Strin
         headers.append(name, value);
     }
     let is_http11 = response.version == Some(1);
-    let framing = framing((status, is_http11), &mut headers, delimiters, asked);
+    let framing = framing(status, is_http11, &mut headers, delimiters, asked);
     let (decoder, delimited) = framing.map_err(|error| error.source().unwrap().to_string())?;
     let persistent = delimited && delimiters.stays_open(is_http11);
     let rest = bytes[length..].to_vec();

@@ -51,7 +51,7 @@ pub use check::{HealthCheck, Probe};
 pub use compiled::Cluster;
 pub use dialed::Dialed;
 pub use endpoint::{Endpoint, EndpointTls, LabelSource, RemoteGateway, SharedProperties};
-pub use federation::{Absence, Federation, Replay};
+pub use federation::{Absence, Federation, PoolClusters, Replay};
 pub use live::{Avoid, PickInput, PickTables};
 pub use locality::{Locality, Plan, Spread};
 pub use outlier::{Outcome, OutlierPolicy, Verdict};

@@ -31,7 +31,7 @@ pub use affinity_table::{
     AFFINITY_ENTRIES_MAX, AffinityEntry, AffinityTable, EndpointNumber, Visit,
 };
 pub use buckets::{BUCKETS_MAX, Buckets, Exhausted, Rate, Taken, Time};
-pub use checked::{Checked, Thresholds};
+pub use checked::{CheckResult, Checked, Thresholds};
 pub use cluster::{
     AvailabilityChanges, CURSORS, ClusterId, ClusterState, Cursor, EjectionLock, Ejections,
 };

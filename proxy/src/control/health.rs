@@ -23,7 +23,7 @@ use crate::telemetry::{Counter, Telemetry, WorkerId};
 use crate::upstream::Counts;
 use traffic::balance::EndpointIdx;
 use traffic::cluster::{Cluster, HealthCheck};
-use traffic::registry::{ClusterId, Journal, exclusion};
+use traffic::registry::{CheckResult, ClusterId, Journal, exclusion};
 
 /// Maximum number of concurrent checks; others wait.
 pub const CHECKS_MAX: usize = 512;
@@ -201,11 +201,11 @@ async fn follow(subject: Rc<CurrentEndpoint>, shared: Rc<Shared>, turns: Rc<Sema
         counters.increment(WorkerId::CONTROL, counter);
         // a reload may have replaced the cluster meanwhile
         let (cluster, index) = subject.now();
-        cluster.record_check(
-            index,
-            (passed, said.into()),
-            shared.journal.at(clock::now()),
-        );
+        let result = CheckResult {
+            passed,
+            said: said.into(),
+        };
+        cluster.record_check(index, result, shared.journal.at(clock::now()));
         drop(cluster);
         let part = match first {
             true => rand::rng().random_range(0.0..1.0),

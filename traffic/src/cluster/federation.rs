@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use rand::Rng;
 
 use super::Split;
@@ -22,7 +22,7 @@ mod counts;
 
 mod pool;
 
-pub use choose::Choice;
+pub use choose::{Choice, PoolClusters};
 use counts::Counts;
 pub use pool::Pool;
 
@@ -363,10 +363,10 @@ impl Federation {
             return None;
         }
         let is_last = available.len() == 1;
-        let asked = (&self.first, &self.turns.first);
-        let (at, shifted_from) = self.by_turn(asked, (version, available), hash);
+        let (now, shifted_from) = self.shares_of(&self.first, available);
+        now.known.store(version, Ordering::Release);
         Some(Chosen {
-            at,
+            at: self.of_shares(&now, &self.turns.first, hash),
             is_last,
             shifted_from,
         })
@@ -395,31 +395,28 @@ impl Federation {
         if later.is_empty() {
             return None;
         }
-        let asked = (&self.later, &self.turns.later);
-        let (at, _) = self.by_turn(asked, (NEVER, later), hash);
+        let (now, _) = self.shares_of(&self.later, later);
         Some(Chosen {
-            at,
+            at: self.of_shares(&now, &self.turns.later, hash),
             // the tier that failed the request has endpoints, too
             is_last: false,
             shifted_from: None,
         })
     }
 
+    /// The shares while these pools are available, and the previous tier in use if that changes it.
     #[inline]
-    fn by_turn(
+    fn shares_of(
         &self,
-        (shares, turns): (&ArcSwap<Shares>, &Cursor),
-        (version, available): (u64, PoolSet),
-        hash: Option<u64>,
-    ) -> (usize, Option<u8>) {
+        shares: &ArcSwap<Shares>,
+        available: PoolSet,
+    ) -> (Guard<Arc<Shares>>, Option<u8>) {
         let now = shares.load();
         if now.available == available {
-            now.known.store(version, Ordering::Release);
-            return (self.of_shares(&now, turns, hash), None);
+            return (now, None);
         }
         let (renewed, shifted_from) = self.renew(shares, available);
-        renewed.known.store(version, Ordering::Release);
-        (self.of_shares(&renewed, turns, hash), shifted_from)
+        (Guard::from_inner(renewed), shifted_from)
     }
 
     #[inline]

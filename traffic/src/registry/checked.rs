@@ -19,6 +19,15 @@ pub struct Checked {
     pub at: Moment,
 }
 
+/// Result of one health check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckResult {
+    /// Whether the check passed.
+    pub passed: bool,
+    /// A status or an error in words.
+    pub said: Box<str>,
+}
+
 /// Number of consecutive results that change the health of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Thresholds {
@@ -33,10 +42,11 @@ impl Checked {
     /// thresholds say.
     pub fn after(
         before: Option<&Self>,
-        (passed, said): (bool, Box<str>),
+        result: CheckResult,
         thresholds: Thresholds,
         at: Moment,
     ) -> Self {
+        let CheckResult { passed, said } = result;
         let alike = before.filter(|before| before.passed == passed);
         let in_a_row = alike.map_or(1, |before| before.in_a_row.saturating_add(1));
         let healthy = match before {
@@ -75,7 +85,10 @@ mod tests {
         let mut standing: Option<Checked> = None;
         let mut healthy = String::new();
         for check in checks.chars() {
-            let result = (check == '+', "said".into());
+            let result = CheckResult {
+                passed: check == '+',
+                said: "said".into(),
+            };
             let next = Checked::after(standing.as_ref(), result, THRESHOLDS, Moment(1));
             healthy.push(if next.healthy { 'H' } else { 'U' });
             standing = Some(next);
@@ -91,7 +104,10 @@ mod tests {
 
     #[test]
     fn status_has_the_consecutive_count_and_the_last_result() {
-        let fail = || (false, "503".into());
+        let fail = || CheckResult {
+            passed: false,
+            said: "503".into(),
+        };
         let one = Checked::after(None, fail(), THRESHOLDS, Moment(1));
         let two = Checked::after(Some(&one), fail(), THRESHOLDS, Moment(2));
         assert_eq!(two.to_string(), "failed 2 in a row, last: 503");

@@ -12,7 +12,7 @@ use crate::identity::Replay;
 use crate::telemetry::ReplayCause;
 use traffic::balance::client_hash;
 use traffic::cluster::federation::Federation;
-use traffic::cluster::{AffinityLookup, Avoid, Cluster, PickInput};
+use traffic::cluster::{AffinityLookup, Avoid, Cluster, PickInput, PoolClusters};
 use traffic::registry::Visit;
 
 /// Maximum number of endpoints that are tried for one TCP connection. With several Kubernetes clusters, this many in
@@ -71,7 +71,10 @@ impl Target {
             return Some(self.at(endpoint));
         };
         let snapshot = self.snapshot();
-        let pools = (snapshot.generation, |id| snapshot.cluster(id));
+        let pools = PoolClusters {
+            generation: snapshot.generation,
+            cluster: |id| snapshot.cluster(id),
+        };
         let choice = worker.random(|rng| federation.choose_for(stay, pools, ask, rng))?;
         Some(self.follow(federation, choice, worker))
     }

@@ -9,7 +9,9 @@ use rand::rngs::SmallRng;
 use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::federation::Pool;
-use crate::cluster::{Balance, Cluster, Federation, Parts, PickInput, Replay, Spread, by_hand};
+use crate::cluster::{
+    Balance, Cluster, Federation, Parts, PickInput, PoolClusters, Replay, Spread, by_hand,
+};
 use crate::registry::{ClusterId, Moment, Registry, exclusion};
 
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -300,7 +302,10 @@ impl Several {
         let visit = visit(client, second);
         let stay = self.base.stay(visit).expect("clients stay");
         let federation = self.base.federation.as_ref().expect("several members");
-        let pools = (1, |id| self.pools.get(&id));
+        let pools = PoolClusters {
+            generation: 1,
+            cluster: |id| self.pools.get(&id),
+        };
         let mut rng = SmallRng::seed_from_u64(client);
         match federation.choose_for(&stay, pools, ask(visit), &mut rng) {
             None => "none".to_owned(),

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint};
-use crate::registry::{Checked, EventKind, Moment, exclusion};
+use crate::registry::{CheckResult, Checked, EventKind, Moment, exclusion};
 
 impl Cluster {
-    /// Records the result of a health check: whether it passed, and its status or error in words.
-    pub fn record_check(&self, endpoint: EndpointIdx, result: (bool, Box<str>), now: Moment) {
+    /// Records the result of a health check.
+    pub fn record_check(&self, endpoint: EndpointIdx, result: CheckResult, now: Moment) {
         let Some(check) = &self.check else {
             return;
         };

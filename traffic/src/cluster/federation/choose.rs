@@ -9,6 +9,14 @@ use crate::balance::EndpointIdx;
 use crate::cluster::{AffinityLookup, Cluster, PickInput};
 use crate::registry::{ClusterId, EndpointNumber};
 
+/// Clusters of the pools, as one snapshot has them.
+pub struct PoolClusters<F> {
+    /// Generation of the snapshot.
+    pub generation: u64,
+    /// Finds the cluster of a pool.
+    pub cluster: F,
+}
+
 /// The pool and endpoint for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -92,10 +100,14 @@ impl Federation {
     pub fn choose_for<'c>(
         &self,
         stay: &AffinityLookup<'_>,
-        (generation, cluster): (u64, impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>),
+        pools: PoolClusters<impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>>,
         ask: PickInput,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
+        let PoolClusters {
+            generation,
+            cluster,
+        } = pools;
         let usable = |number| self.affinity_choice(number, generation, &cluster);
         stay.known_or_picked(usable, || {
             let choice = self.choose(generation, &cluster, ask, rng)?;

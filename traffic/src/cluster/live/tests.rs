@@ -12,7 +12,7 @@ use crate::cluster::{
     Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, Spread, Warmup, by_hand,
     locality,
 };
-use crate::registry::{EventKind, Registry, Thresholds};
+use crate::registry::{CheckResult, EventKind, Registry, Thresholds};
 
 /// A cluster whose endpoints are `10.0.0.N:80` in these localities, for a proxy in `r/a`.
 fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
@@ -342,11 +342,16 @@ fn checked_cluster(endpoints: usize) -> Cluster {
     cluster
 }
 
+fn result(passed: bool, said: &str) -> CheckResult {
+    let said = said.into();
+    CheckResult { passed, said }
+}
+
 #[test]
 fn endpoint_gets_no_traffic_while_it_fails_health_checks() {
     let cluster = checked_cluster(3);
     let check = |endpoint, passed, at| {
-        cluster.record_check(EndpointIdx(endpoint), (passed, "said".into()), Moment(at));
+        cluster.record_check(EndpointIdx(endpoint), result(passed, "said"), Moment(at));
         cluster.refresh(Moment(at));
     };
     (0..3).for_each(|endpoint| check(endpoint, true, 1));
@@ -382,24 +387,24 @@ fn new_endpoint_gets_no_traffic_before_its_first_check_beside_healthy_ones() {
     // without any health check result all take part
     cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [true; 3]);
-    cluster.record_check(EndpointIdx(0), (false, "no".into()), Moment(1));
+    cluster.record_check(EndpointIdx(0), result(false, "no"), Moment(1));
     cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [false, true, true]);
-    cluster.record_check(EndpointIdx(1), (true, "yes".into()), Moment(2));
+    cluster.record_check(EndpointIdx(1), result(true, "yes"), Moment(2));
     cluster.exclude_unchecked();
     assert_eq!(usable(&cluster), [false, true, false]);
     let out = cluster
         .endpoint(EndpointIdx(2))
         .exclusion_reason(None, Moment(3));
     assert_eq!(out.unwrap(), "waits for its first health check");
-    cluster.record_check(EndpointIdx(2), (true, "yes".into()), Moment(4));
+    cluster.record_check(EndpointIdx(2), result(true, "yes"), Moment(4));
     assert_eq!(usable(&cluster), [false, true, true]);
 }
 
 #[test]
 fn without_health_checks_no_endpoint_is_unhealthy() {
     let mut cluster = checked_cluster(2);
-    cluster.record_check(EndpointIdx(0), (false, "no".into()), Moment(1));
+    cluster.record_check(EndpointIdx(0), result(false, "no"), Moment(1));
     cluster.adopt(Moment(2));
     assert_eq!(picks(&cluster, 4), [0, 4, 0]);
     cluster.parts.check = None;

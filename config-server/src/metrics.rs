@@ -66,7 +66,8 @@ impl Metrics {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let name = head(
             &mut text,
-            ("strait_control_requests_total", "counter"),
+            "strait_control_requests_total",
+            "counter",
             "Requests, by verb and status code.",
         );
         for ((verb, code), count) in &*requests {
@@ -76,7 +77,8 @@ impl Metrics {
         drop(requests);
         let name = head(
             &mut text,
-            ("strait_control_rejected_logins_total", "counter"),
+            "strait_control_rejected_logins_total",
+            "counter",
             "Requests without valid credentials, by answer: 401, or 429 for an address that failed too often.",
         );
         for (code, counter) in [(401, &self.unauthorized), (429, &self.limited)] {
@@ -86,7 +88,8 @@ impl Metrics {
         self.write_gauges(&mut text, proxies, revision);
         let name = head(
             &mut text,
-            ("strait_config_propagation_seconds", "histogram"),
+            "strait_config_propagation_seconds",
+            "histogram",
             "Seconds from an acknowledged write to the report of a proxy that it is in effect.",
         );
         proxies.times().append_to(&mut text, name);
@@ -111,7 +114,7 @@ impl Metrics {
             ),
         ];
         for (name, value, help) in counters {
-            head(text, (name, "counter"), help);
+            head(text, name, "counter", help);
             let _ = writeln!(text, "{name} {value}");
         }
         let gauges = [
@@ -142,13 +145,13 @@ impl Metrics {
             ),
         ];
         for (name, value, help) in gauges {
-            head(text, (name, "gauge"), help);
+            head(text, name, "gauge", help);
             let _ = writeln!(text, "{name} {value}");
         }
     }
 }
 
-fn head<'a>(text: &mut String, (name, kind): (&'a str, &str), help: &str) -> &'a str {
+fn head<'a>(text: &mut String, name: &'a str, kind: &str, help: &str) -> &'a str {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     name
 }

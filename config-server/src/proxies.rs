@@ -140,7 +140,7 @@ impl Proxies {
         let differs = !is_known || proxy.report != report;
         // Writes before the first report of a proxy are not measured.
         if let (Some(before), Some(after)) = (applied(&proxy.report), applied(&report)) {
-            for took in writes.times(&report, (before, after), now) {
+            for took in writes.times(&report, before, after, now) {
                 times.observe(took);
                 proxy.last_change = Some(took);
             }

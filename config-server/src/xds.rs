@@ -62,24 +62,30 @@ impl Streams {
     }
 
     /// Serves a stream of a user.
-    pub async fn serve(&self, by: (User, Guard), request: Request<Incoming>) -> Response<Body> {
+    pub async fn serve(
+        &self,
+        user: User,
+        guard: Guard,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
         match request.uri().path() {
-            Incremental::PATH => self.serve_as::<Incremental>(by, request).await,
-            StateOfTheWorld::PATH => self.serve_as::<StateOfTheWorld>(by, request).await,
+            Incremental::PATH => self.serve_as::<Incremental>(user, guard, request).await,
+            StateOfTheWorld::PATH => self.serve_as::<StateOfTheWorld>(user, guard, request).await,
             other => refuse(Status::unimplemented(format!("{other} is not served"))),
         }
     }
 
     async fn serve_as<F: Form>(
         &self,
-        by: (User, Guard),
+        user: User,
+        guard: Guard,
         request: Request<Incoming>,
     ) -> Response<Body> {
         let codec = ProstCodec::<F::Response, F::Request>::default();
         let mut grpc = Grpc::new(codec).max_decoding_message_size(REQUEST_BYTES_MAX);
         let opened = Opened::<F> {
             shared: self.0.clone(),
-            by: Some(by),
+            by: Some((user, guard)),
             form: std::marker::PhantomData,
         };
         body_of(grpc.streaming(opened, request).await)
@@ -130,11 +136,11 @@ impl<F: Form> StreamingService<F::Request> for Opened<F> {
     type Future = Ready<Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<F::Request>>) -> Self::Future {
-        let Some(by) = self.by.take() else {
+        let Some((user, guard)) = self.by.take() else {
             return ready(Err(Status::internal("the stream has begun already")));
         };
         let (responses, received) = mpsc::channel(RESPONSES_MAX);
-        let session = Session::<F>::new(self.shared.clone(), by, responses);
+        let session = Session::<F>::new(self.shared.clone(), user, guard, responses);
         tokio::spawn(session.run(request.into_inner()));
         let responses = stream::unfold(received, |mut received| async {
             let next = received.recv().await?;

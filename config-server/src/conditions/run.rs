@@ -77,7 +77,7 @@ pub async fn run(
     mut is_leader: watch::Receiver<bool>,
 ) {
     let mut is_complete = false;
-    let mut waits: Option<(Instant, Instant)> = None;
+    let mut waits: Option<Burst> = None;
     loop {
         let wake = wake(&engine, waits, is_complete && *is_leader.borrow());
         let look = reports.as_ref().and_then(|reports| reports.due);
@@ -105,10 +105,11 @@ pub async fn run(
             }
         }
         if !changes.is_empty() {
-            waits = Some((waits.map_or(now, |(first, _)| first), now));
+            let first = waits.map_or(now, |burst| burst.first);
+            waits = Some(Burst { first, last: now });
             engine = off_thread(engine, move |engine| engine.take_in(changes)).await;
         }
-        if waits.is_some_and(|waits| debounce_deadline(waits) > Instant::now()) {
+        if waits.is_some_and(|burst| burst.deadline() > Instant::now()) {
             continue;
         }
         waits = None;
@@ -125,15 +126,24 @@ async fn changed(reports: &mut Option<Reports>) {
     }
 }
 
-/// Returns the time to handle a burst of changes: [`QUIET`] after the last one, at most [`DELAY_MAX`] after the first.
-fn debounce_deadline((first, last): (Instant, Instant)) -> Instant {
-    (last + QUIET).min(first + DELAY_MAX)
+/// Times of the first and the last of several changes that are handled together.
+#[derive(Clone, Copy)]
+struct Burst {
+    first: Instant,
+    last: Instant,
+}
+
+impl Burst {
+    /// Returns the time to handle the changes: [`QUIET`] after the last one, at most [`DELAY_MAX`] after the first.
+    fn deadline(self) -> Instant {
+        (self.last + QUIET).min(self.first + DELAY_MAX)
+    }
 }
 
 /// Returns the time of the next work apart from changes.
-fn wake(engine: &Engine, waits: Option<(Instant, Instant)>, writes: bool) -> Option<Instant> {
+fn wake(engine: &Engine, waits: Option<Burst>, writes: bool) -> Option<Instant> {
     match waits {
-        Some(waits) => Some(debounce_deadline(waits)),
+        Some(burst) => Some(burst.deadline()),
         None if writes => engine.deadline(Instant::now()),
         None => None,
     }

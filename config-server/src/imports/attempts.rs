@@ -42,7 +42,8 @@ impl Attempts {
         &mut self,
         target: Target,
         failure: Option<Finding>,
-        (now, jitter): (Instant, f64),
+        now: Instant,
+        jitter: f64,
     ) {
         let made = self.made.entry(target).or_insert(Made {
             count: 0,
@@ -87,7 +88,7 @@ mod tests {
         for _ in 0..8 {
             assert!(attempts.is_due(&one, now));
             let failure = Some(Finding::new("refused", "grant"));
-            attempts.record(one.clone(), failure, (now, 0.0));
+            attempts.record(one.clone(), failure, now, 0.0);
             assert!(!attempts.is_due(&one, now));
             let until = attempts.deadline().unwrap();
             pauses.push((until - now).as_secs());
@@ -97,7 +98,7 @@ mod tests {
         assert_eq!(attempts.failures().len(), 1);
         attempts.retain(std::iter::empty());
         assert_eq!((attempts.deadline(), attempts.failures().len()), (None, 0));
-        attempts.record(one.clone(), None, (now, 1.0));
+        attempts.record(one.clone(), None, now, 1.0);
         assert_eq!(attempts.deadline(), Some(now + Duration::from_millis(1500)));
         assert!(attempts.is_due(&target("/other"), now));
     }

@@ -65,6 +65,7 @@ pub(super) fn plan(clusters: &[Cluster], told: &[ClusterSettings], time: &str) -
     let planning = Planning {
         sources: &sources,
         told,
+        time,
         unlisted: unlisted.map(|cluster| &cluster.key).collect(),
         rejected: clusters.iter().flat_map(rejected).collect(),
     };
@@ -74,8 +75,8 @@ pub(super) fn plan(clusters: &[Cluster], told: &[ClusterSettings], time: &str) -
         let problems = cluster.problems.iter().map(finding);
         plan.findings.extend(problems);
         if cluster.is_listed {
-            planning.imports_of((number, cluster), &mut plan);
-            planning.conditions_of((number, cluster), &conflicts, (time, &mut plan));
+            planning.imports_of(number, cluster, &mut plan);
+            planning.conditions_of(number, cluster, &conflicts, &mut plan);
         }
     }
     plan
@@ -85,6 +86,8 @@ pub(super) fn plan(clusters: &[Cluster], told: &[ClusterSettings], time: &str) -
 struct Planning<'a> {
     sources: &'a [Source],
     told: &'a [ClusterSettings],
+    /// Time of the plan, for changed conditions.
+    time: &'a str,
     /// Clusters whose exports are unknown.
     unlisted: BTreeSet<&'a ClusterKey>,
     /// Invalid exports without a last good version.
@@ -105,7 +108,7 @@ struct Desired {
 }
 
 impl Planning<'_> {
-    fn imports_of(&self, (number, cluster): (usize, &Cluster), plan: &mut Plan) {
+    fn imports_of(&self, number: usize, cluster: &Cluster, plan: &mut Plan) {
         let imported = imports::imports(&Importing {
             importer: &cluster.key,
             sources: self.sources,
@@ -199,9 +202,10 @@ impl Planning<'_> {
 
     fn conditions_of(
         &self,
-        (number, cluster): (usize, &Cluster),
+        number: usize,
+        cluster: &Cluster,
         conflicts: &[Conflict],
-        (time, plan): (&str, &mut Plan),
+        plan: &mut Plan,
     ) {
         for (export, found) in cluster.exports() {
             let is_about = |conflict: &&Conflict| {
@@ -211,7 +215,9 @@ impl Planning<'_> {
             };
             let mut wanted = vec![valid(&found)];
             wanted.extend(self.conflict(export, conflicts.iter().find(is_about)));
-            if let Some(conditions) = merged(&export.conditions, &wanted, export.generation, time) {
+            if let Some(conditions) =
+                merged(&export.conditions, &wanted, export.generation, self.time)
+            {
                 let change = Change::Conditions {
                     revision: export.revision.clone(),
                     conditions,

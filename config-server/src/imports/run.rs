@@ -85,7 +85,7 @@ pub(super) async fn run(
         writes.retain(|write| attempts.is_due(&write.target, now));
         let is_more = writes.len() > WRITES_MAX;
         writes.truncate(WRITES_MAX);
-        carry_out(writes, (&seats, &keys), &mut attempts).await;
+        carry_out(writes, &seats, &keys, &mut attempts).await;
         found.extend(attempts.failures());
         findings.update(found);
         wake = match is_more {
@@ -159,7 +159,8 @@ impl World {
 /// Sends the writes, and records their outcomes.
 async fn carry_out(
     writes: Vec<Write>,
-    (seats, keys): (&[Seat], &[ClusterKey]),
+    seats: &[Seat],
+    keys: &[ClusterKey],
     attempts: &mut Attempts,
 ) {
     let mut outcomes = stream::iter(writes)
@@ -170,6 +171,6 @@ async fn carry_out(
         })
         .buffer_unordered(WRITES_AT_ONCE);
     while let Some((target, failure)) = outcomes.next().await {
-        attempts.record(target, failure, (Instant::now(), rand::random()));
+        attempts.record(target, failure, Instant::now(), rand::random());
     }
 }

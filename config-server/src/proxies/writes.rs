@@ -67,7 +67,8 @@ impl Writes {
     pub(super) fn times(
         &self,
         report: &Report,
-        (before, after): (Revision, Revision),
+        before: Revision,
+        after: Revision,
         now: Instant,
     ) -> Vec<Duration> {
         let start = self.kept.partition_point(|one| one.revision <= before);

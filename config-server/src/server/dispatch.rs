@@ -132,7 +132,7 @@ impl Server {
         match self.user(peer, request.headers()) {
             Ok(user) => {
                 let guard = self.guard(request.headers(), &user);
-                self.xds.serve((user, guard), request).await
+                self.xds.serve(user, guard, request).await
             }
             Err(failure) => xds::refused(&failure),
         }

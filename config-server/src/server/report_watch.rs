@@ -153,7 +153,9 @@ impl Watch {
         let (kind, object) = match object {
             Some(object) if self.shown.insert(key.clone()) => ("ADDED", object),
             Some(object) => ("MODIFIED", object),
-            None if self.shown.remove(&key) && is_asked => ("DELETED", gone(&key, revision)),
+            None if self.shown.remove(&key) && is_asked => {
+                ("DELETED", gone(&key.0, &key.1, revision))
+            }
             None => return Ok(()),
         };
         let line = self.encoding.line(kind, object);
@@ -174,7 +176,7 @@ fn key_of(view: &ProxyView) -> Key {
 }
 
 /// Returns the object of a `DELETED` event for a removed proxy.
-fn gone((namespace, name): &Key, revision: u64) -> Value {
+fn gone(namespace: &str, name: &str, revision: u64) -> Value {
     json!({
         "kind": "Proxy",
         "metadata": {

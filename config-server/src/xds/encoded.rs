@@ -37,6 +37,13 @@ struct Kept {
     effects: BTreeMap<Revision, bool>,
 }
 
+/// Object as the store has it.
+pub(super) struct Stored<'a> {
+    pub(super) key: &'a str,
+    pub(super) revision: Revision,
+    pub(super) value: &'a Bytes,
+}
+
 #[derive(Clone, Debug)]
 struct Entry {
     revision: Revision,
@@ -58,10 +65,15 @@ impl Encoded {
     /// Returns the resource to send for an object; `None` if the object is being deleted or cannot be encoded.
     pub(super) fn of(
         &self,
-        (of, target): (&ResourceType, &Target),
-        key: &str,
-        (revision, value): (Revision, &Bytes),
+        of: &ResourceType,
+        target: &Target,
+        stored: Stored<'_>,
     ) -> Option<Arc<Sent>> {
+        let Stored {
+            key,
+            revision,
+            value,
+        } = stored;
         let id = format!("{} {key}", of.url);
         if let Some(known) = self.get(&id)
             && known.revision == revision
@@ -174,7 +186,12 @@ mod tests {
         let (of, target) = served("networking.istio.io/v1/VirtualService", None).unwrap();
         let encoded = Encoded::default();
         let get = |key: &str, revision: Revision, value: &Bytes| {
-            encoded.of((&of, &target), key, (revision, value)).unwrap()
+            let stored = Stored {
+                key,
+                revision,
+                value,
+            };
+            encoded.of(&of, &target, stored).unwrap()
         };
         let first = get("/a", 1, &value("a", 0));
         assert!(Arc::ptr_eq(&first, &get("/a", 1, &value("a", 0))));

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tonic::{Status, Streaming};
 
-use super::encoded::Encoded;
+use super::encoded::{Encoded, Stored};
 use super::form::{Asked, Form, Said};
 use super::reported::ReportedProxy;
 use super::shared::Shared;
@@ -70,7 +70,8 @@ enum End {
 impl<F: Form> Session<F> {
     pub(super) fn new(
         shared: Shared,
-        (user, guard): (User, Guard),
+        user: User,
+        guard: Guard,
         responses: mpsc::Sender<Result<F::Response, Status>>,
     ) -> Session<F> {
         Session {
@@ -210,11 +211,17 @@ impl<F: Form> Session<F> {
         };
         let store = &self.shared.api.store;
         let page = store.scan(scan).await.map_err(unavailable)?;
-        let of = (&subscribed.subscription.of.clone(), &subscribed.target);
+        let (of, target) = (&subscribed.subscription.of.clone(), &subscribed.target);
         let encoded = &self.shared.encoded;
         let entries = page.entries.iter();
-        let sent =
-            entries.filter_map(|entry| encoded.of(of, &entry.key, (entry.revision, &entry.value)));
+        let sent = entries.filter_map(|entry| {
+            let stored = Stored {
+                key: &entry.key,
+                revision: entry.revision,
+                value: &entry.value,
+            };
+            encoded.of(of, target, stored)
+        });
         subscribed.subscription.state(page.revision, sent, known);
         Ok(())
     }
@@ -316,9 +323,14 @@ impl Subscribed {
             self.subscription.pass(event.revision);
             return;
         }
-        let of = (&self.subscription.of, &self.target);
-        let value = event.value.as_ref();
-        let sent = value.and_then(|value| encoded.of(of, &event.key, (event.revision, value)));
+        let sent = event.value.as_ref().and_then(|value| {
+            let stored = Stored {
+                key: &event.key,
+                revision: event.revision,
+                value,
+            };
+            encoded.of(&self.subscription.of, &self.target, stored)
+        });
         let name = name_of(&event.key, self.target.resource);
         self.subscription.change(event.revision, name, sent);
     }

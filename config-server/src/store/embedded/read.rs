@@ -32,7 +32,8 @@ fn number(meta: &impl ReadableTable<&'static str, u64>, name: &str) -> Result<u6
     Ok(meta.get(name)?.map_or(0, |value| value.value()))
 }
 
-fn event(revision: Revision, (key, _, previous, value): Logged<'_>) -> Event {
+fn event(revision: Revision, row: Logged<'_>) -> Event {
+    let (key, _, previous, value) = row;
     let some = |bytes: &[u8]| (!bytes.is_empty()).then(|| Bytes::copy_from_slice(bytes));
     Event {
         key: Arc::from(key),
@@ -47,11 +48,14 @@ pub(super) fn one(database: &Database, key: &str) -> Result<(Option<Entry>, Revi
     let read = database.begin_read()?;
     let objects = read.open_table(OBJECTS)?;
     let meta = read.open_table(META)?;
-    let entry = objects.get(key)?.map(|row| entry(key, row.value()));
+    let entry = objects.get(key)?.map(|row| {
+        let (revision, value) = row.value();
+        entry(key, revision, value)
+    });
     Ok((entry, number(&meta, REVISION)?))
 }
 
-fn entry(key: &str, (revision, value): (u64, &[u8])) -> Entry {
+fn entry(key: &str, revision: Revision, value: &[u8]) -> Entry {
     Entry {
         key: Arc::from(key),
         revision,
@@ -87,7 +91,8 @@ pub(super) fn many(database: &Database, scan: &Scan) -> Result<Page, Failed> {
             continue;
         }
         if is_old || page.entries.len() < limit {
-            page.entries.push(entry(key, row.value()));
+            let (revision, value) = row.value();
+            page.entries.push(entry(key, revision, value));
         } else {
             page.remaining += 1;
         }
@@ -126,7 +131,7 @@ fn undo(
         if before == 0 {
             state.remove(key);
         } else {
-            state.insert(Arc::from(key), entry(key, (before, previous)));
+            state.insert(Arc::from(key), entry(key, before, previous));
         }
     }
     page.entries = state.into_values().collect();

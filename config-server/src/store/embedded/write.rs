@@ -205,10 +205,12 @@ fn commit(database: &Database, history: &History, batch: &[Write]) -> Result<Vec
     let mut written = Vec::with_capacity(batch.len());
     let mut events = Vec::new();
     {
-        let mut objects = transaction.open_table(OBJECTS)?;
-        let mut log = transaction.open_table(LOG)?;
+        let mut tables = Tables {
+            objects: transaction.open_table(OBJECTS)?,
+            log: transaction.open_table(LOG)?,
+        };
         for write in batch {
-            let event = apply((&mut objects, &mut log), write, revision + 1)?;
+            let event = apply(&mut tables, write, revision + 1)?;
             written.push(match event {
                 Some(event) => {
                     revision = event.revision;
@@ -220,7 +222,7 @@ fn commit(database: &Database, history: &History, batch: &[Write]) -> Result<Vec
         }
         let floor = history.floor_with(&events);
         if floor > history.floor() {
-            log.retain_in(..=floor, |_, _| false)?;
+            tables.log.retain_in(..=floor, |_, _| false)?;
         }
         let mut meta = transaction.open_table(META)?;
         meta.insert(REVISION, revision)?;
@@ -236,19 +238,19 @@ fn commit(database: &Database, history: &History, batch: &[Write]) -> Result<Vec
 }
 
 /// Tables that a write changes.
-type Tables<'a, 'txn> = (
-    &'a mut Table<'txn, &'static str, (u64, &'static [u8])>,
-    &'a mut Table<'txn, u64, Logged<'static>>,
-);
+struct Tables<'txn> {
+    objects: Table<'txn, &'static str, (u64, &'static [u8])>,
+    log: Table<'txn, u64, Logged<'static>>,
+}
 
 /// Applies one write in a transaction; `None` if the key is not as expected.
 fn apply(
-    (objects, log): Tables<'_, '_>,
+    tables: &mut Tables<'_>,
     write: &Write,
     revision: Revision,
 ) -> Result<Option<Event>, Failed> {
     let key = &*write.key;
-    let before = objects.get(key)?.map(|row| {
+    let before = tables.objects.get(key)?.map(|row| {
         let (revision, value) = row.value();
         (revision, Bytes::copy_from_slice(value))
     });
@@ -263,10 +265,10 @@ fn apply(
     let none: &[u8] = &[];
     let new = write.value.as_deref().unwrap_or(none);
     let (old_revision, old) = before.as_ref().map_or((0, none), |(r, value)| (*r, value));
-    log.insert(revision, (key, old_revision, old, new))?;
+    tables.log.insert(revision, (key, old_revision, old, new))?;
     match &write.value {
-        Some(value) => drop(objects.insert(key, (revision, &**value))?),
-        None => drop(objects.remove(key)?),
+        Some(value) => drop(tables.objects.insert(key, (revision, &**value))?),
+        None => drop(tables.objects.remove(key)?),
     }
     Ok(Some(Event {
         key: Arc::from(key),

@@ -151,7 +151,7 @@ fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<Cluster
         let key = api::cluster_key(&raw.key, CLS001, check);
         if let Some(text) = raw.key.get() {
             match seen.get(text) {
-                Some(first) => api::duplicate(text, (raw.key.span(), *first), CLS002, check),
+                Some(first) => api::duplicate(text, raw.key.span(), *first, CLS002, check),
                 None => _ = seen.insert(text.clone(), raw.key.span()),
             }
         }

@@ -11,6 +11,7 @@ mod look;
 mod revision;
 mod scan;
 mod servers;
+mod shared_parts;
 mod state;
 mod stream;
 mod watch;

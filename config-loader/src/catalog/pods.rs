@@ -116,7 +116,8 @@ fn node_of<'a>(view: View<'a>, source: Option<&str>, name: &str) -> Option<&'a A
 pub fn pod<'a>(
     view: impl Into<View<'a>>,
     source: Option<&str>,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
 ) -> Option<&'a Arc<Object<Pod>>> {
     let name = Name::new(namespace, name_in(source, name));
     let pod = view.into().get::<Pod>(&name)?;
@@ -134,8 +135,8 @@ pub fn pod_of<'a>(
     if view.is_empty::<Pod>() {
         return None;
     }
-    if let Some(named) = endpoint.pod_from(&slice.id.namespace) {
-        return pod(view, source, named);
+    if let Some((namespace, name)) = endpoint.pod_from(&slice.id.namespace) {
+        return pod(view, source, namespace, name);
     }
     let Host::Ip(address) = endpoint.address else {
         return None;

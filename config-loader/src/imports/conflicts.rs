@@ -175,6 +175,5 @@ fn account_name(account: &ServiceAccount) -> &str {
 }
 
 fn warn(export: &Exported<'_>, field: &str, message: String) -> Diagnostic {
-    let kind = (Severity::Warning, IM001);
-    finding(export.object, (field, Line::default()), kind, message)
+    finding(export.object, field, Severity::Warning, IM001, message)
 }

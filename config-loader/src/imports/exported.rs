@@ -56,17 +56,18 @@ pub(super) fn all_exports(sources: &[Source]) -> BTreeMap<Name, Vec<Exported<'_>
     by_name
 }
 
-/// Creates a diagnostic at a line of an object.
+/// Creates a diagnostic about an object.
 pub(super) fn finding<T>(
     object: &Object<T>,
-    (field, line): (&str, Line),
-    (severity, code): (Severity, Code),
+    field: &str,
+    severity: Severity,
+    code: Code,
     message: String,
 ) -> Diagnostic {
     let file = Arc::clone(&object.provenance.file);
     let mut found = Diagnostic::about_file(severity, code, file, message);
     found.object = Some(object.id.clone());
-    found.location = place(object, line);
+    found.location = place(object, Line::default());
     found.field = field.to_owned();
     found
 }

@@ -227,9 +227,8 @@ fn rejected_exports(source: &Source) -> impl Iterator<Item = Diagnostic> {
     rejected_exports.map(|export| {
         let message =
             "the export is rejected by its status (Valid=False or Conflict=True): it is not imported";
-        let field = ("status.conditions", Line::default());
-        let message = message.to_owned();
-        let mut found = finding(export, field, (Severity::Warning, IM003), message);
+        let (field, message) = ("status.conditions", message.to_owned());
+        let mut found = finding(export, field, Severity::Warning, IM003, message);
         found.help("fix what its conditions report, or leave `status` out");
         found
     })
@@ -240,8 +239,8 @@ fn no_gateway(export: &Exported<'_>) -> Diagnostic {
     let message = format!(
         "no gateway of cluster `{cluster}` is known: other clusters cannot reach its exports"
     );
-    let field = ("metadata.name", Line::default());
-    let mut found = finding(export.object, field, (Severity::Error, IM002), message);
+    let field = "metadata.name";
+    let mut found = finding(export.object, field, Severity::Error, IM002, message);
     found.help(
         "name the gateway in the file of --clusters, or give a Cluster object with `gatewayHost` by --from",
     );

@@ -13,7 +13,8 @@ use crate::resource::AnyObject;
 pub(super) fn read_changed(
     source: &Source<'_>,
     chunk: Chunk<'_>,
-    (known, layout): (&Arc<dyn AnyObject>, &Layout),
+    known: &Arc<dyn AnyObject>,
+    layout: &Layout,
 ) -> Option<(Reading, Layout)> {
     let short = layout.shorten(chunk.text)?;
     let lines = short.lines();
@@ -23,7 +24,7 @@ pub(super) fn read_changed(
         locator(source.file, Chunk { text, ..chunk }, &lines),
     );
     let object = sole_object(&reading)?;
-    let layout = layout.join(&short, (&root?, reading.regex_bytes), chunk.text)?;
+    let layout = layout.join(&short, &root?, reading.regex_bytes, chunk.text)?;
     let fingerprint = whole_fingerprint(layout.root, chunk.text);
     let (whole, items) = long_list::join(&**known, &**object, short.kept, fingerprint)?;
     if items != layout.items() {

@@ -178,7 +178,7 @@ pub(crate) fn read_file(
                 reading: reuse(same, known_at, chunk, index),
                 ..same.clone()
             },
-            None => read_safely(&source, (hash, len), chunk, known),
+            None => read_safely(&source, hash, len, chunk, known),
         };
         expanded = expanded.and(document.expansion());
         documents.push(document);
@@ -193,7 +193,8 @@ pub(crate) fn read_file(
 /// only this document is rejected.
 fn read_safely(
     source: &Source<'_>,
-    (hash, len): (u64, u32),
+    hash: u64,
+    len: u32,
     chunk: Chunk<'_>,
     known: &[Document],
 ) -> Document {
@@ -205,7 +206,8 @@ fn read_safely(
         Some((document.reading.sole_object()?, document.layout.as_deref()?))
     });
     let read = || {
-        let changed = candidates.find_map(|known| read_changed(source, chunk, known));
+        let changed =
+            candidates.find_map(|(known, layout)| read_changed(source, chunk, known, layout));
         match changed {
             Some((reading, layout)) => (reading, Some(layout)),
             None => read_document(source, chunk),

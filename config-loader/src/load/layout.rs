@@ -158,7 +158,8 @@ impl Layout {
     pub(super) fn join(
         &self,
         short: &Short,
-        (root, regex_bytes): (&Node, usize),
+        root: &Node,
+        regex_bytes: usize,
         new: &str,
     ) -> Option<Layout> {
         let read = Layout::of(root, self.list, &short.text)?;

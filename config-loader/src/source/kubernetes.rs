@@ -30,31 +30,19 @@ pub use settings::{ApiServer, ApiServerTimes, KubernetesSettings};
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-
-use super::ages::SourceAges;
+use super::shared_parts::SharedParts;
 use super::state::StateFile;
-use super::stream::report::{Message, States};
 
-/// Starts a task for each server. `files` has the file of each server's saved state, or is empty without `--state`.
-/// Config servers receive reports of `states`; `ages` records when each server was last heard.
-pub(super) fn spawn(
-    (settings, clients): (KubernetesSettings, Clients),
+/// Returns the tasks that follow the servers. `files` has the file of each server's saved state, or is empty without `--state`.
+pub(super) fn tasks(
+    settings: KubernetesSettings,
+    clients: &Clients,
     files: &[StateFile],
-    (reports, states, ages): (&mpsc::Sender<Message>, Option<&States>, &SourceAges),
-    tasks: &mut JoinSet<()>,
-) {
+    shared: &SharedParts,
+) -> impl Iterator<Item = impl Future<Output = ()> + use<>> {
     let settings = Arc::new(settings);
-    for number in 0..settings.servers.len() {
-        let file = files.get(number).cloned();
-        let server = server::Server::new(
-            Arc::clone(&settings),
-            (number, file),
-            clients.clone(),
-            (states.cloned(), ages.clone()),
-            reports.clone(),
-        );
-        tasks.spawn(server.run());
-    }
+    (0..settings.servers.len()).map(move |number| {
+        let (clients, file) = (clients.clone(), files.get(number).cloned());
+        server::Server::new(Arc::clone(&settings), number, file, clients, shared.clone()).run()
+    })
 }

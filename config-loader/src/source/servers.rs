@@ -17,8 +17,9 @@ use tokio::task::JoinSet;
 use super::ages::SourceAges;
 use super::errors::SourceErrors;
 use super::kubernetes::{self, ApiServer, Clients, KubernetesSettings};
+use super::shared_parts::SharedParts;
 use super::state::{self, StateFile};
-use super::stream::collect::collect;
+use super::stream::collect::Collector;
 use super::stream::report::{MESSAGES_MAX, Message, Origin, States};
 use super::stream::saving::Saving;
 use super::watch::Follow;
@@ -130,7 +131,7 @@ pub(crate) fn spawn(
         .spawn(move || {
             let stopped = async { _ = stopped.await };
             let clients = Clients::Configured;
-            runtime.block_on(follow(settings, (clients, context), follower, stopped));
+            runtime.block_on(follow(settings, clients, context, follower, stopped));
         })?;
     Ok(Following {
         stop: Some(stop),
@@ -141,7 +142,8 @@ pub(crate) fn spawn(
 /// Runs the tasks of all servers and collects their reports until it is stopped. Then saves pending state.
 pub(crate) async fn follow(
     settings: ControlSettings,
-    (clients, context): (Clients, ServerContext),
+    clients: Clients,
+    context: ServerContext,
     follower: impl Follow,
     stopped: impl Future<Output = ()>,
 ) {
@@ -155,20 +157,30 @@ pub(crate) async fn follow(
     let wait = settings.wait.unwrap_or(WAIT);
     let files = settings.state_files();
     let first_xds = settings.kubernetes.servers.len();
-    let (sender, messages) = mpsc::channel::<Message>(MESSAGES_MAX);
+    let (reports, messages) = mpsc::channel::<Message>(MESSAGES_MAX);
     let mut tasks = JoinSet::new();
-    let kubernetes = (settings.kubernetes, clients);
-    let streams = (&sender, states.as_ref(), &ages);
-    kubernetes::spawn(kubernetes, &files, streams, &mut tasks);
-    let xds = (settings.xds, read);
-    xds::spawn(xds, (first_xds, &files), streams, &mut tasks);
-    drop(sender);
+    let shared = SharedParts {
+        reports,
+        states,
+        ages,
+    };
+    let servers = kubernetes::tasks(settings.kubernetes, &clients, &files, &shared);
+    servers.for_each(|server| _ = tasks.spawn(server));
+    let servers = xds::tasks(settings.xds, &read, first_xds, &files, &shared);
+    servers.for_each(|server| _ = tasks.spawn(server));
+    drop(shared);
     let saving = (!files.is_empty()).then(|| Arc::new(Saving::new(files)));
     if let Some(saving) = &saving {
         tasks.spawn(Arc::clone(saving).run());
     }
+    let collector = Collector {
+        servers: &origins,
+        wait,
+        errors,
+        saving: saving.clone(),
+    };
     tokio::select! {
-        () = collect((&origins, wait, errors), saving.clone(), messages, follower) => {}
+        () = collector.run(messages, follower) => {}
         () = stopped => {}
     }
     if let Some(saving) = saving {

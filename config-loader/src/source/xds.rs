@@ -20,40 +20,31 @@ pub(crate) use types::ReadObject;
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-
-use super::ages::SourceAges;
+use super::shared_parts::SharedParts;
 use super::state::StateFile;
-use super::stream::report::{Message, States};
 use super::stream::signs::Signs;
 
-/// Starts a task for each server; the first has the number `first`. `files` has the file of each server's saved state,
-/// or is empty without `--state`. Config servers receive reports of `states`; `ages` records when each server was last
-/// heard.
-pub(super) fn spawn(
-    (settings, read): (XdsSettings, ReadObject),
-    (first, files): (usize, &[StateFile]),
-    (reports, states, ages): (&mpsc::Sender<Message>, Option<&States>, &SourceAges),
-    tasks: &mut JoinSet<()>,
-) {
+/// Returns the tasks that follow the servers; the first has the number `first`. `files` has the file of each server's
+/// saved state, or is empty without `--state`.
+pub(super) fn tasks(
+    settings: XdsSettings,
+    read: &ReadObject,
+    first: usize,
+    files: &[StateFile],
+    shared: &SharedParts,
+) -> impl Iterator<Item = impl Future<Output = ()> + use<>> {
     let settings = Arc::new(settings);
-    for (at, server) in settings.servers.iter().enumerate() {
+    let servers = settings.servers.clone().into_iter().enumerate();
+    servers.map(move |(at, server)| {
         let reporter = server::Reporter {
             number: first + at,
-            reports: reports.clone(),
-            states: states.cloned(),
+            reports: shared.reports.clone(),
+            states: shared.states.clone(),
             signs: Signs::default(),
         };
-        ages.follow(server.name(), &reporter.signs);
-        let types = types::Types::new(server.name(), &settings, Arc::clone(&read));
+        shared.ages.follow(server.name(), &reporter.signs);
+        let types = types::Types::new(server.name(), &settings, Arc::clone(read));
         let file = files.get(first + at).cloned();
-        let server = server::Server::new(
-            Arc::clone(&settings),
-            (server.clone(), file),
-            types,
-            reporter,
-        );
-        tasks.spawn(server.run());
-    }
+        server::Server::new(Arc::clone(&settings), server, file, types, reporter).run()
+    })
 }

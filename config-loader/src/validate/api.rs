@@ -72,12 +72,7 @@ pub(crate) fn not_of_a_path(path: &str) -> Option<&'static str> {
 }
 
 /// Reports a duplicate value. `first` is the location of its first occurrence.
-pub(crate) fn duplicate(
-    value: &str,
-    (span, first): (Span, Span),
-    code: Code,
-    check: &mut Check<'_>,
-) {
+pub(crate) fn duplicate(value: &str, span: Span, first: Span, code: Code, check: &mut Check<'_>) {
     let location = check.location(first);
     check
         .error(code, span, format!("Duplicate value: {value:?}"))
@@ -208,7 +203,7 @@ pub(crate) fn port_names<'f>(
             invalid(field, LABEL_RULE, codes.label, check);
         }
         match seen.iter().find(|(known, _)| *known == name) {
-            Some((_, first)) => duplicate(name, (field.span(), *first), codes.unique, check),
+            Some((_, first)) => duplicate(name, field.span(), *first, codes.unique, check),
             None => seen.push((name, field.span())),
         }
     }
@@ -219,7 +214,7 @@ pub(crate) fn port_numbers(ports: &[(Span, u16, Protocol)], code: Code, check: &
     for (index, &(span, number, protocol)) in ports.iter().enumerate() {
         let same = |other: &&(Span, u16, Protocol)| (other.1, other.2) == (number, protocol);
         if let Some(&(first, ..)) = ports[..index].iter().find(same) {
-            duplicate(&format!("{number}/{protocol}"), (span, first), code, check);
+            duplicate(&format!("{number}/{protocol}"), span, first, code, check);
         }
     }
 }

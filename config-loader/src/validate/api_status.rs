@@ -54,7 +54,7 @@ pub(super) fn conditions(
         if let Some(name) = raw.condition_type.get() {
             let span = raw.condition_type.span();
             match seen.iter().find(|(known, _)| known == name) {
-                Some((_, first)) => api::duplicate(name, (span, *first), code, check),
+                Some((_, first)) => api::duplicate(name, span, *first, code, check),
                 None => seen.push((name, span)),
             }
         }

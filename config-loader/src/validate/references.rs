@@ -233,8 +233,14 @@ const PARTS: &[Part] = &[
     Part {
         reads: OF_SIDECARS,
         check: |world, found| {
-            let root = (world.fleet.root_namespace(), world.domain);
-            sidecars::check(world.set, root, world.services, found);
+            let root_namespace = world.fleet.root_namespace();
+            sidecars::check(
+                world.set,
+                root_namespace,
+                world.domain,
+                world.services,
+                found,
+            );
         },
     },
     Part {
@@ -262,11 +268,16 @@ const PARTS: &[Part] = &[
         reads: &Kind::ALL,
         check: |world, found| {
             let root_namespace = world.fleet.root_namespace();
-            let root = (root_namespace, world.domain);
-            peers::check(world.set, root, world.services, found);
+            peers::check(
+                world.set,
+                root_namespace,
+                world.domain,
+                world.services,
+                found,
+            );
             // these end at once without resources of several clusters
             let client = world.fleet.client();
-            federation::check(world.set, (world.rules, client), world.clusters(), found);
+            federation::check(world.set, world.rules, client, world.clusters(), found);
             destinations::check(world.set, world.clusters(), found);
             let resolver = Resolver::new(world.fleet, world.services);
             variants::check(world.set, resolver, found);
@@ -310,7 +321,8 @@ impl Known {
         let mut routes = routes::Routes::new(set, resolver, &self.rules);
         let has_routes = |object: &_| touched.has_routes(object, resolver);
         self.of_virtual_services.update(
-            (&before.virtual_services, &set.virtual_services),
+            &before.virtual_services,
+            &set.virtual_services,
             touched.reaches_others().then_some(&has_routes),
             |object| routes.check(object),
         );
@@ -326,7 +338,8 @@ impl Known {
         let has_rule =
             |object: &_| touched.has_rule(object, domain) || asks_for_implicit_ports(object);
         self.of_destination_rules.update(
-            (&before.destination_rules, &set.destination_rules),
+            &before.destination_rules,
+            &set.destination_rules,
             touched.reaches_others().then_some(&has_rule),
             |object| {
                 let host = object.full_host(domain);
@@ -341,7 +354,7 @@ impl Known {
                 };
                 rules::check(rule, &mut suggestions, &mut found);
                 let older = self.rules.merged_before(object, &host);
-                policies::check((object, &host), &older, &world, &mut found);
+                policies::check(object, &host, &older, &world, &mut found);
                 (found, suggestions > unknown)
             },
         );

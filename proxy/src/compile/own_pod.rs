@@ -17,7 +17,7 @@ const NODE: &str = "kubernetes.io/hostname";
 /// Returns the pod that a proxy of this identity runs in, if it is known.
 pub fn of<'a>(resources: &'a ResourceSet, identity: &Identity) -> Option<&'a Arc<Object<Pod>>> {
     let own = identity.pod.as_ref()?;
-    catalog::pod(resources, None, (&own.namespace, &own.name))
+    catalog::pod(resources, None, &own.namespace, &own.name)
 }
 
 /// Adds locality, network, service account and labels of the proxy's own pod to an identity. Flags take precedence.

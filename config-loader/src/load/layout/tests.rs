@@ -39,9 +39,9 @@ fn full(text: &str) -> (Reading, Option<Layout>) {
 }
 
 fn short(text: &str, known: &(Reading, Option<Layout>)) -> Option<(Reading, Layout)> {
-    let known = (sole_object(&known.0)?, known.1.as_ref()?);
+    let (object, layout) = (sole_object(&known.0)?, known.1.as_ref()?);
     let file = Arc::from("a.yaml");
-    read_changed(&source(&file), chunk(text), known)
+    read_changed(&source(&file), chunk(text), object, layout)
 }
 
 /// Returns the layout without its upper bounds.

@@ -110,7 +110,8 @@ impl Following {
         let follower = Looks(Arc::clone(&looks));
         let task = tokio::spawn(follow_servers_with(
             settings,
-            (clients, context),
+            clients,
+            context,
             follower,
             std::future::pending(),
         ));

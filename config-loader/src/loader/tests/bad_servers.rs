@@ -160,7 +160,8 @@ fn follow(
     };
     let following = follow_servers_with(
         settings,
-        (clients, context),
+        clients,
+        context,
         Arc::clone(&followed),
         std::future::pending(),
     );

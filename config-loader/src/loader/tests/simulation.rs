@@ -356,7 +356,8 @@ fn start(
     };
     let following = follow_servers_with(
         settings,
-        (clients, context),
+        clients,
+        context,
         Shown(Arc::clone(&view)),
         std::future::pending(),
     );

@@ -106,7 +106,8 @@ pub(super) struct UnreadGroup {
 /// If a request fails, also for a single group, or does not complete within `answer_max`.
 pub(super) async fn discover(
     client: &Client,
-    (only, asks_readiness): (Selection<'_>, bool),
+    only: Selection<'_>,
+    asks_readiness: bool,
     answer_max: Duration,
 ) -> Result<Discovered, kube::Error> {
     let asked = tokio::time::timeout(answer_max, async {

@@ -20,6 +20,7 @@ use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
 use crate::source::ages::SourceAges;
 use crate::source::errors::SourceError;
+use crate::source::shared_parts::SharedParts;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Key, Message, Report, Restored, States};
 use crate::source::stream::{causes, load, pauses};
@@ -102,11 +103,16 @@ enum End {
 impl Server {
     pub(super) fn new(
         settings: Arc<KubernetesSettings>,
-        (number, file): (usize, Option<StateFile>),
+        number: usize,
+        file: Option<StateFile>,
         clients: Clients,
-        (states, ages): (Option<States>, SourceAges),
-        reports: mpsc::Sender<Message>,
+        shared: SharedParts,
     ) -> Server {
+        let SharedParts {
+            reports,
+            states,
+            ages,
+        } = shared;
         let gate = PodGate::new(settings.servers[number].name(), settings.workload_wait);
         Server {
             settings,
@@ -167,13 +173,13 @@ impl Server {
                 None if self.settings.resources.is_empty() => Selection::All,
                 None => Selection::Resources(&self.settings.resources),
             };
-            let asked = (only, !self.unserved.is_known());
+            let asks_readiness = !self.unserved.is_known();
             let answer_max = match self.saved_at {
                 // What was saved takes effect before the proxy starts without it.
                 Some(_) if !self.is_settled => self.settings.times.answer / 2,
                 _ => self.settings.times.answer,
             };
-            let found = discover(&connected.client, asked, answer_max).await;
+            let found = discover(&connected.client, only, asks_readiness, answer_max).await;
             let was_back = std::mem::replace(&mut is_back, found.is_ok());
             let pause = match found {
                 Ok(found) => {
@@ -181,7 +187,7 @@ impl Server {
                         let found = problems::silent(self.server(), &connected.signs.silent());
                         self.report(Report::ServerTrouble(Some(found))).await;
                     }
-                    self.answered(found, &connected, (&mut watches, &alarms))
+                    self.answered(found, &connected, &mut watches, &alarms)
                         .await
                 }
                 Err(error) if problems::refusal(&error) == Some(Refusal::Unauthorized) => {
@@ -195,7 +201,7 @@ impl Server {
             let Some(pause) = pause else {
                 return End::Stop;
             };
-            if let Some(end) = self.rest((pause, is_back), &connected, &alarms).await {
+            if let Some(end) = self.rest(pause, is_back, &connected, &alarms).await {
                 return end;
             }
         }
@@ -207,7 +213,8 @@ impl Server {
         &mut self,
         found: Discovered,
         connected: &Connected,
-        (watches, alarms): (&mut Watches, &Alarms),
+        watches: &mut Watches,
+        alarms: &Alarms,
     ) -> Option<Duration> {
         if self.expired.take().is_some() {
             watches.clear(connected);
@@ -250,7 +257,8 @@ impl Server {
     /// Waits until the next discovery is due. Returns `Some` if the connection must be closed.
     async fn rest(
         &mut self,
-        (pause, is_back): (Duration, bool),
+        pause: Duration,
+        is_back: bool,
         connected: &Connected,
         alarms: &Alarms,
     ) -> Option<End> {
@@ -311,8 +319,7 @@ impl Server {
         let is_read = |of: &Resource| reads_state || !of.kind.is_state();
         for resource in resources.into_iter().filter(is_read) {
             for namespace in self.namespaces(&resource) {
-                let one = (resource.clone(), namespace);
-                let watch = self.prepare(one, &connected.throttle, alarms);
+                let watch = self.prepare(resource.clone(), namespace, &connected.throttle, alarms);
                 if !watches.keys.contains(&watch.key()) {
                     fresh.push(watch);
                 }
@@ -333,7 +340,8 @@ impl Server {
 
     fn prepare(
         &mut self,
-        (resource, namespace): (Resource, Option<String>),
+        resource: Resource,
+        namespace: Option<String>,
         throttle: &Throttle,
         alarms: &Alarms,
     ) -> Watch {

@@ -25,55 +25,70 @@ const QUIET: Duration = Duration::from_millis(5);
 /// Longest time that continuing changes delay an update.
 const DELAY_MAX: Duration = Duration::from_millis(50);
 
-/// Collects messages until all senders are gone.
-///
-/// Objects also go to `saving` once they are handed on, except rejected ones.
-pub(in crate::source) async fn collect(
-    (servers, wait, errors): (&[Origin], Duration, SourceErrors),
-    saving: Option<Arc<Saving>>,
-    mut messages: mpsc::Receiver<Message>,
-    mut follower: impl Follow,
-) {
-    let mut gathered = Gathered::new(servers, wait);
-    let names = servers.iter().map(|server| server.name.as_str().into());
-    let names: Vec<Arc<str>> = names.collect();
-    let mut received = Vec::new();
-    loop {
-        let due = gathered.due();
-        let later = follower.deadline(now());
-        let wake = [due, later].into_iter().flatten().min();
-        tokio::select! {
-            count = messages.recv_many(&mut received, MESSAGES_MAX) => {
-                if count == 0 {
-                    return;
-                }
-                for (number, report) in received.drain(..) {
-                    if let (Some(name), Report::Failed(error)) = (names.get(number), &report) {
-                        errors.count(name, *error);
+/// Settings of the collector, and what it updates beside the follower.
+pub(in crate::source) struct Collector<'a> {
+    pub(in crate::source) servers: &'a [Origin],
+    /// Longest wait of the first update for servers of remote clusters.
+    pub(in crate::source) wait: Duration,
+    pub(in crate::source) errors: SourceErrors,
+    /// Saved state. Objects go there once they are handed on, except rejected ones.
+    pub(in crate::source) saving: Option<Arc<Saving>>,
+}
+
+impl Collector<'_> {
+    /// Collects messages until all senders are gone.
+    pub(in crate::source) async fn run(
+        self,
+        mut messages: mpsc::Receiver<Message>,
+        mut follower: impl Follow,
+    ) {
+        let Self {
+            servers,
+            wait,
+            errors,
+            saving,
+        } = self;
+        let mut gathered = Gathered::new(servers, wait);
+        let names = servers.iter().map(|server| server.name.as_str().into());
+        let names: Vec<Arc<str>> = names.collect();
+        let mut received = Vec::new();
+        loop {
+            let due = gathered.due();
+            let later = follower.deadline(now());
+            let wake = [due, later].into_iter().flatten().min();
+            tokio::select! {
+                count = messages.recv_many(&mut received, MESSAGES_MAX) => {
+                    if count == 0 {
+                        return;
                     }
-                    if let (Some(saving), Report::Changes(changes)) = (&saving, &report) {
-                        saving.note(number, changes);
-                    }
-                    gathered.take_in(number, report, now());
-                    if let Some(saving) = &saving
-                        && gathered.progress.is_complete(number)
-                    {
-                        saving.complete(number);
-                    }
-                }
-            }
-            () = until(wake) => {
-                let now = now();
-                match gathered.take(now) {
-                    Some(look) => {
-                        let is_handed_on = look.waits_for.is_none();
-                        follower.look(look);
-                        if let Some(saving) = saving.as_ref().filter(|_| is_handed_on) {
-                            saving.confirm(&follower.rejected());
+                    for (number, report) in received.drain(..) {
+                        if let (Some(name), Report::Failed(error)) = (names.get(number), &report) {
+                            errors.count(name, *error);
+                        }
+                        if let (Some(saving), Report::Changes(changes)) = (&saving, &report) {
+                            saving.note(number, changes);
+                        }
+                        gathered.take_in(number, report, now());
+                        if let Some(saving) = &saving
+                            && gathered.progress.is_complete(number)
+                        {
+                            saving.complete(number);
                         }
                     }
-                    None if later.is_some_and(|later| now >= later) => follower.catch_up(),
-                    None => {}
+                }
+                () = until(wake) => {
+                    let now = now();
+                    match gathered.take(now) {
+                        Some(look) => {
+                            let is_handed_on = look.waits_for.is_none();
+                            follower.look(look);
+                            if let Some(saving) = saving.as_ref().filter(|_| is_handed_on) {
+                                saving.confirm(&follower.rejected());
+                            }
+                        }
+                        None if later.is_some_and(|later| now >= later) => follower.catch_up(),
+                        None => {}
+                    }
                 }
             }
         }

@@ -112,7 +112,8 @@ enum End {
 impl Server {
     pub(super) fn new(
         settings: Arc<XdsSettings>,
-        (server, file): (XdsServer, Option<StateFile>),
+        server: XdsServer,
+        file: Option<StateFile>,
         types: Types,
         reporter: Reporter,
     ) -> Server {

@@ -231,7 +231,7 @@ fn ports(field: &Field<Vec<Field<raw::SlicePort>>>, check: &mut Check<'_>) -> Ve
             entry.span()
         };
         match seen.iter().find(|(known, _)| *known == name) {
-            Some((_, first)) => api::duplicate(name, (span, *first), EPS006, check),
+            Some((_, first)) => api::duplicate(name, span, *first, EPS006, check),
             None => seen.push((name, span)),
         }
         let app_protocol = &raw.app_protocol;

@@ -25,8 +25,8 @@ pub fn backend_traffic_policy(
     let limits = raw.rate_limit.get().cloned().unwrap_or_default();
     BackendTrafficPolicy {
         targets: targets(raw, check),
-        local: rules(&limits.local, (LOCAL_RULES_MAX, true), check),
-        global: rules(&limits.global, (GLOBAL_RULES_MAX, false), check),
+        local: rules(&limits.local, LOCAL_RULES_MAX, true, check),
+        global: rules(&limits.global, GLOBAL_RULES_MAX, false, check),
         body_max: body_max(&raw.request_buffer, check),
     }
 }

@@ -50,13 +50,14 @@ enum Compare {
 /// Returns the rules of a limit, which has at most `most`.
 pub(super) fn rules(
     field: &Field<raw::Rules>,
-    (most, is_local): (usize, bool),
+    most: usize,
+    is_local: bool,
     check: &mut Check<'_>,
 ) -> Vec<LimitRule> {
     let Some(limit) = field.get() else {
         return Vec::new();
     };
-    let rules = listed(&limit.rules, ("rules", most), check).into_iter();
+    let rules = listed(&limit.rules, "rules", most, check).into_iter();
     let rules = rules.filter_map(|(entry, raw)| {
         let rule = rule(raw, entry.span(), check)?;
         if is_local && rule.unit > DAY {
@@ -80,7 +81,8 @@ pub(super) fn rules(
 /// Returns the entries of a list that has at most `most`.
 fn listed<'f, T>(
     field: &'f Field<Vec<Field<T>>>,
-    (what, most): (&str, usize),
+    what: &str,
+    most: usize,
     check: &mut Check<'_>,
 ) -> Vec<(&'f Field<T>, &'f T)> {
     let entries = scalar::items(field, check);
@@ -96,7 +98,8 @@ fn rule(raw: &raw::Rule, span: Span, check: &mut Check<'_>) -> Option<LimitRule>
     let mut selectors = Vec::new();
     let conditions = listed(
         &raw.client_selectors,
-        ("clientSelectors", SELECTORS_MAX),
+        "clientSelectors",
+        SELECTORS_MAX,
         check,
     );
     for (entry, condition) in conditions {
@@ -153,10 +156,10 @@ fn select(
         || raw.path.is_set()
         || raw.query_params.is_set()
         || raw.source_cidr.is_set();
-    for (entry, header) in listed(&raw.headers, ("headers", HEADERS_MAX), check) {
+    for (entry, header) in listed(&raw.headers, "headers", HEADERS_MAX, check) {
         let name = api::text(&header.name).to_ascii_lowercase();
         let is_name = scalar::is_header_name(&name);
-        let value = value(header, (entry.span(), is_name, "header"), check);
+        let value = value(header, entry.span(), is_name, "header", check);
         selectors.extend(value.map(|value| Selector::Header(name.into(), value)));
     }
     let mut methods = Vec::new();
@@ -172,11 +175,13 @@ fn select(
         selectors.push(Selector::Methods(methods));
     }
     selectors.extend(path(&raw.path, check));
-    for (entry, param) in listed(&raw.query_params, ("queryParams", HEADERS_MAX), check) {
+    for (entry, param) in listed(&raw.query_params, "queryParams", HEADERS_MAX, check) {
         let name = api::text(&param.name);
         let value = value(
             param,
-            (entry.span(), !name.is_empty(), "query parameter"),
+            entry.span(),
+            !name.is_empty(),
+            "query parameter",
             check,
         );
         selectors.extend(value.map(|value| Selector::QueryParam(name, value)));
@@ -190,7 +195,9 @@ fn select(
 
 fn value(
     raw: &raw::HeaderMatch,
-    (span, is_name, what): (Span, bool, &str),
+    span: Span,
+    is_name: bool,
+    what: &str,
     check: &mut Check<'_>,
 ) -> Option<ValueMatch> {
     if !is_name {

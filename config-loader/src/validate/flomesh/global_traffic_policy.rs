@@ -117,7 +117,7 @@ fn targets(
         }
         if let Some(text) = key.get() {
             match seen.iter().find(|(known, _)| known == text) {
-                Some((_, first)) => api::duplicate(text, (key.span(), *first), GTP002, check),
+                Some((_, first)) => api::duplicate(text, key.span(), *first, GTP002, check),
                 None => seen.push((text, key.span())),
             }
         }

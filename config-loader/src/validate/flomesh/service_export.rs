@@ -102,7 +102,7 @@ fn rules(
         let Some(path_type) = path_type else { continue };
         let both = format!("{} {path}", path_type.as_str());
         match seen.iter().find(|(known, _)| *known == both) {
-            Some((_, first)) => api::duplicate(&both, (span, *first), SX003, check),
+            Some((_, first)) => api::duplicate(&both, span, *first, SX003, check),
             None => seen.push((both, span)),
         }
         let Some(port) = port else { continue };

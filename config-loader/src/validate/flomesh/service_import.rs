@@ -205,7 +205,7 @@ fn sources(status: &raw::ServiceImportStatus, check: &mut Check<'_>) -> Vec<Sour
         api::require_text(cluster, entry.span(), "cluster", SI014, check);
         if let Some(name) = cluster.get().filter(|name| !name.is_empty()) {
             match seen.iter().find(|(known, _)| known == name) {
-                Some((_, first)) => api::duplicate(name, (cluster.span(), *first), SI014, check),
+                Some((_, first)) => api::duplicate(name, cluster.span(), *first, SI014, check),
                 None => seen.push((name, cluster.span())),
             }
         }

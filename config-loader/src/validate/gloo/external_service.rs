@@ -90,7 +90,7 @@ fn ports(
         let protocol = api::enum_of(&raw.protocol, &PROTOCOLS, check);
         if let Some(name) = raw.name.get().filter(|name| !name.is_empty()) {
             match names.iter().find(|(known, _)| known == name) {
-                Some((_, first)) => api::duplicate(name, (raw.name.span(), *first), GD009, check),
+                Some((_, first)) => api::duplicate(name, raw.name.span(), *first, GD009, check),
                 None => names.push((name, raw.name.span())),
             }
         }
@@ -99,12 +99,7 @@ fn ports(
         };
         match numbers.iter().find(|(known, _)| *known == number) {
             Some((_, first)) => {
-                api::duplicate(
-                    &number.to_string(),
-                    (raw.number.span(), *first),
-                    GD009,
-                    check,
-                );
+                api::duplicate(&number.to_string(), raw.number.span(), *first, GD009, check);
             }
             None => numbers.push((number, raw.number.span())),
         }

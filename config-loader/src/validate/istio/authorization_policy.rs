@@ -104,7 +104,7 @@ fn says_so(name: &str) -> bool {
 }
 
 fn policy_scope(raw: &raw::istio::AuthorizationPolicy, check: &mut Check<'_>) -> PolicyScope {
-    scope(&raw.selector, (&raw.target_ref, &raw.target_refs), check)
+    scope(&raw.selector, &raw.target_ref, &raw.target_refs, check)
 }
 
 /// Returns the action; `Deny` if it is unknown.

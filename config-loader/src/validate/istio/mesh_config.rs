@@ -270,8 +270,10 @@ fn ext_authz(
 ) -> Option<ExtAuthz> {
     let of_type = |field: &Field<_>| shared::block(field);
     shared::exclude(
-        ("envoyExtAuthzGrpc", of_type(&raw.envoy_ext_authz_grpc)),
-        ("envoyExtAuthzHttp", of_type(&raw.envoy_ext_authz_http)),
+        [
+            ("envoyExtAuthzGrpc", of_type(&raw.envoy_ext_authz_grpc)),
+            ("envoyExtAuthzHttp", of_type(&raw.envoy_ext_authz_http)),
+        ],
         MC002,
         "keep the one that the service speaks",
         check,

@@ -41,7 +41,7 @@ pub fn request_authentication(
     raw: &raw::istio::RequestAuthentication,
     check: &mut Check<'_>,
 ) -> RequestAuthentication {
-    let scope = scope(&raw.selector, (&raw.target_ref, &raw.target_refs), check);
+    let scope = scope(&raw.selector, &raw.target_ref, &raw.target_refs, check);
     let mut rules: Vec<JwtRule> = Vec::new();
     for (field, raw) in scalar::items(&raw.jwt_rules, check) {
         let span = shared::location(&raw.issuer, field.span());
@@ -69,7 +69,7 @@ fn rule(raw: &RawRule, span: Span, check: &mut Check<'_>) -> Option<JwtRule> {
     let payload_header = output_header(&raw.output_payload_to_header, check);
     let accepted = jwt::Rule {
         issuer: shared::text(&raw.issuer).unwrap_or_default().into(),
-        audiences: names(&raw.audiences, ("audience", JW005), check),
+        audiences: names(&raw.audiences, "audience", JW005, check),
         words: words(raw, check),
     };
     let timeout = scalar::duration(&raw.timeout, check).unwrap_or(TIMEOUT);
@@ -88,8 +88,10 @@ fn rule(raw: &RawRule, span: Span, check: &mut Check<'_>) -> Option<JwtRule> {
 fn keys(raw: &RawRule, timeout: Duration, span: Span, check: &mut Check<'_>) -> Option<KeySource> {
     let (inline, uri) = (shared::text(&raw.jwks), shared::text(&raw.jwks_uri));
     shared::exclude(
-        ("jwks", shared::text_span(&raw.jwks)),
-        ("jwksUri", shared::text_span(&raw.jwks_uri)),
+        [
+            ("jwks", shared::text_span(&raw.jwks)),
+            ("jwksUri", shared::text_span(&raw.jwks_uri)),
+        ],
         JW002,
         "keep the one that is meant",
         check,
@@ -184,13 +186,13 @@ fn locations(raw: &RawRule, check: &mut Check<'_>) -> Vec<TokenLocation> {
             prefix,
         ));
     }
-    let params = names(&raw.from_params, ("query parameter", JW005), check);
+    let params = names(&raw.from_params, "query parameter", JW005, check);
     all.extend(
         params
             .into_iter()
             .map(|name| TokenLocation::Param(name.into())),
     );
-    let cookies = names(&raw.from_cookies, ("cookie", JW005), check);
+    let cookies = names(&raw.from_cookies, "cookie", JW005, check);
     all.extend(
         cookies
             .into_iter()
@@ -202,7 +204,8 @@ fn locations(raw: &RawRule, check: &mut Check<'_>) -> Vec<TokenLocation> {
 /// Returns names, none of which may be empty.
 fn names(
     field: &Field<Vec<Field<String>>>,
-    (what, code): (&str, Code),
+    what: &str,
+    code: Code,
     check: &mut Check<'_>,
 ) -> Box<[Box<str>]> {
     let mut names = Vec::new();
@@ -219,7 +222,7 @@ fn names(
 
 fn words(raw: &RawRule, check: &mut Check<'_>) -> Box<[Box<str>]> {
     let field = &raw.space_delimited_claims;
-    let words = names(field, ("claim", JW007), check);
+    let words = names(field, "claim", JW007, check);
     if words.len() > WORDS_MAX {
         let message = format!("{} claims are more than {WORDS_MAX}", words.len());
         let found = check.error(JW007, field.span(), message);

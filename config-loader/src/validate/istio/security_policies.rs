@@ -15,10 +15,8 @@ const TARGETS_MAX: usize = 16;
 /// applies instead of a rejected policy.
 pub(super) fn scope(
     selector: &Field<LabelSelector>,
-    (target, targets): (
-        &Field<PolicyTargetReference>,
-        &Field<Vec<Field<PolicyTargetReference>>>,
-    ),
+    target: &Field<PolicyTargetReference>,
+    targets: &Field<Vec<Field<PolicyTargetReference>>>,
     check: &mut Check<'_>,
 ) -> PolicyScope {
     let set = [
@@ -28,9 +26,9 @@ pub(super) fn scope(
     ];
     let help = "keep the one that is meant";
     let conflicts = [
-        shared::exclude(set[0], set[1], AZ020, help, check),
-        shared::exclude(set[0], set[2], AZ020, help, check),
-        shared::exclude(set[1], set[2], AZ020, help, check),
+        shared::exclude([set[0], set[1]], AZ020, help, check),
+        shared::exclude([set[0], set[2]], AZ020, help, check),
+        shared::exclude([set[1], set[2]], AZ020, help, check),
     ];
     let labels = selector
         .get()

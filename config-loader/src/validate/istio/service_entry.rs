@@ -40,8 +40,10 @@ const LOCATIONS: [(&str, Location); 2] = [
 /// Checks a ServiceEntry.
 pub fn service_entry(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) -> ServiceEntry {
     shared::exclude(
-        ("endpoints", shared::list(&raw.endpoints)),
-        ("workloadSelector", shared::block(&raw.workload_selector)),
+        [
+            ("endpoints", shared::list(&raw.endpoints)),
+            ("workloadSelector", shared::block(&raw.workload_selector)),
+        ],
         SE249,
         "list the endpoints, or find them by labels",
         check,

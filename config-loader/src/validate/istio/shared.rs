@@ -100,12 +100,12 @@ pub(super) fn texts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) ->
 /// Reports two mutually exclusive fields that are both set. Each has its name and its span, [`Span::NONE`] if it is not
 /// set. Returns whether they conflict.
 pub(super) fn exclude(
-    a: (&str, Span),
-    b: (&str, Span),
+    fields: [(&str, Span); 2],
     code: Code,
     help: &str,
     check: &mut Check<'_>,
 ) -> bool {
+    let [a, b] = fields;
     if a.1.is_none() || b.1.is_none() {
         return false;
     }

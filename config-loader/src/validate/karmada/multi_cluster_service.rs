@@ -98,7 +98,7 @@ fn ports(field: &Field<Vec<Field<raw::ExposurePort>>>, check: &mut Check<'_>) ->
                 api::invalid(&raw.name, api::LABEL_RULE, MCS004, check);
             }
             match names.iter().find(|(known, _)| known == name) {
-                Some((_, first)) => api::duplicate(name, (raw.name.span(), *first), MCS005, check),
+                Some((_, first)) => api::duplicate(name, raw.name.span(), *first, MCS005, check),
                 None => names.push((name, raw.name.span())),
             }
         }
@@ -116,8 +116,8 @@ fn ports(field: &Field<Vec<Field<raw::ExposurePort>>>, check: &mut Check<'_>) ->
 /// Returns the clusters of `providerClusters`, or of the field that it replaces.
 fn providers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<NamedCluster> {
     let clusters = clusters(&spec.provider_clusters, "providerClusters", check);
-    let old = (&spec.service_provision_clusters, "serviceProvisionClusters");
-    let old = old_clusters(old, "providerClusters", check);
+    let old = &spec.service_provision_clusters;
+    let old = old_clusters(old, "serviceProvisionClusters", "providerClusters", check);
     if clusters.is_empty() { old } else { clusters }
 }
 
@@ -125,14 +125,10 @@ fn providers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<
 fn consumers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<NamedCluster> {
     let successor = "consumerClusters";
     let clusters = clusters(&spec.consumer_clusters, successor, check);
-    let old = (
-        &spec.service_consumption_clusters,
-        "serviceConsumptionClusters",
-    );
-    let old = old_clusters(old, successor, check);
+    let old = &spec.service_consumption_clusters;
+    let old = old_clusters(old, "serviceConsumptionClusters", successor, check);
     let range = spec.range.get().map_or_else(Vec::new, |range| {
-        let names = (&range.cluster_names, "range.clusterNames");
-        old_clusters(names, successor, check)
+        old_clusters(&range.cluster_names, "range.clusterNames", successor, check)
     });
     [clusters, old, range]
         .into_iter()
@@ -157,7 +153,8 @@ fn clusters(
 }
 
 fn old_clusters(
-    (field, list): (&Field<Vec<Field<String>>>, &str),
+    field: &Field<Vec<Field<String>>>,
+    list: &str,
     successor: &str,
     check: &mut Check<'_>,
 ) -> Vec<NamedCluster> {

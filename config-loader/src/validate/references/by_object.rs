@@ -30,7 +30,8 @@ impl ByObject {
     /// whether an object names an unknown host.
     pub(super) fn update<T>(
         &mut self,
-        (before, now): (&Objects<T>, &Objects<T>),
+        before: &Objects<T>,
+        now: &Objects<T>,
         touched: Option<&IsTouched<'_, T>>,
         mut check: impl FnMut(&Object<T>) -> (Vec<Diagnostic>, bool),
     ) {

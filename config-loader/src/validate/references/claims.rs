@@ -34,7 +34,7 @@ struct Claim<'a, T> {
 }
 
 impl<'a, T> Claim<'a, T> {
-    fn new<O>(object: &'a Object<O>, what: T, code: Code, (line, field): (Line, String)) -> Self {
+    fn new<O>(object: &'a Object<O>, what: T, code: Code, line: Line, field: String) -> Self {
         Self {
             age: object.age(),
             id: &object.id,
@@ -86,7 +86,7 @@ fn check_addresses(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 net: net.trunc(),
                 host: host.value.to_string(),
             };
-            let mut claim = Claim::new(object, what, X302, (Line(0), field));
+            let mut claim = Claim::new(object, what, X302, Line(0), field);
             claim.export_to = Some(&spec.export_to);
             claims.push(claim);
         }
@@ -110,7 +110,7 @@ fn check_addresses(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 net: net.trunc(),
                 host: host.clone(),
             };
-            claims.push(Claim::new(object, what, X302, (service.line, field)));
+            claims.push(Claim::new(object, what, X302, service.line, field));
         }
     }
     claims.sort_by(|a, b| a.age.cmp(&b.age));
@@ -143,7 +143,7 @@ fn of_import(import: &Object<ServiceImport>) -> impl Iterator<Item = Claim<'_, A
             net: (*vip).into(),
             host,
         };
-        Claim::new(import, what, X302, (Line(0), format!("spec.ips[{index}]")))
+        Claim::new(import, what, X302, Line(0), format!("spec.ips[{index}]"))
     })
 }
 
@@ -160,7 +160,7 @@ fn of_federated(object: &Object<Destination>) -> Option<Claim<'_, Address>> {
         host: format!("{}.{}.{}", service.name, service.namespace, service.cluster),
     };
     let field = "status.appliedFederation.federatedHostname".to_owned();
-    Some(Claim::new(object, what, X302, (federation.line, field)))
+    Some(Claim::new(object, what, X302, federation.line, field))
 }
 
 fn text(net: IpNet) -> String {
@@ -177,7 +177,7 @@ fn check_hosts(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     for object in set.service_entries.values() {
         for (index, host) in object.spec.hosts.iter().enumerate() {
             let field = format!("spec.hosts[{index}]");
-            let mut claim = Claim::new(object, (), X315, (host.line, field));
+            let mut claim = Claim::new(object, (), X315, host.line, field);
             claim.export_to = Some(&object.spec.export_to);
             let host = host.value.to_ascii_lowercase();
             by_host.entry(host).or_default().push(claim);
@@ -189,7 +189,7 @@ fn check_hosts(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         };
         for (index, host) in service.hosts.iter().enumerate() {
             let field = format!("spec.externalService.hosts[{index}]");
-            let claim = Claim::new(object, (), X315, (service.line, field));
+            let claim = Claim::new(object, (), X315, service.line, field);
             let host = host.to_ascii_lowercase();
             by_host.entry(host).or_default().push(claim);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::warning;
+use super::finding::{WrittenName, warning};
 use crate::Fleet;
 use crate::catalog::ClusterNames;
 use crate::diagnostic::Diagnostic;
@@ -91,10 +91,11 @@ impl<'a> Clusters<'a> {
     pub(super) fn check_name<T>(
         &self,
         object: &Object<T>,
-        (name, field, line): (&str, String, Line),
+        named: WrittenName<'_>,
         what: &str,
         found: &mut Vec<Diagnostic>,
     ) {
+        let name = named.name;
         let Some(keys) = self.ambiguous(name) else {
             return;
         };
@@ -103,7 +104,7 @@ impl<'a> Clusters<'a> {
             "`{name}` is the name of {} clusters, so it names none of them: {what}",
             keys.len()
         );
-        let mut diagnostic = warning(object, X308, line, field, message);
+        let mut diagnostic = warning(object, X308, named.line, named.field, message);
         diagnostic.help(format!(
             "give one of the clusters another name: {}",
             keys.join(", ")
@@ -128,7 +129,11 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     for object in set.multi_cluster_services.values() {
         let spec = &object.spec;
         for named in spec.providers.iter().chain(&spec.consumers) {
-            let at = (&*named.name, named.field.to_string(), named.line);
+            let at = WrittenName {
+                name: &named.name,
+                field: named.field.to_string(),
+                line: named.line,
+            };
             clusters.check_name(object, at, "this entry matches nothing", found);
         }
     }
@@ -137,7 +142,11 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     }
     for slice in set.endpoint_slices.values() {
         if let Some(name) = slice.source_cluster() {
-            let at = (name, "metadata".to_owned(), Line(0));
+            let at = WrittenName {
+                name,
+                field: "metadata".to_owned(),
+                line: Line(0),
+            };
             clusters.check_name(slice, at, "its endpoints are not used", found);
         }
     }
@@ -155,7 +164,11 @@ fn check_access_policies(
         for name in sources.flat_map(SourceSelector::cluster_names) {
             let field = format!("status.appliedAccessPolicies[{index}].spec.sourceSelector");
             if clusters.has(name) {
-                let at = (&**name, field, applied.line);
+                let at = WrittenName {
+                    name,
+                    field,
+                    line: applied.line,
+                };
                 clusters.check_name(object, at, EFFECT, found);
             } else if clusters.own.is_some() {
                 let message = format!("cluster `{name}` is unknown: {EFFECT}");
@@ -180,7 +193,11 @@ fn check_destination(
         return;
     };
     let field = "spec.kubeService.ref.clusterName".to_owned();
-    let at = (&*kube.service.cluster, field, kube.line);
+    let at = WrittenName {
+        name: &kube.service.cluster,
+        field,
+        line: kube.line,
+    };
     clusters.check_name(object, at, "the Destination is not used", found);
     let status = &object.spec.status;
     for (index, required) in status.required_subsets.iter().enumerate() {
@@ -191,7 +208,11 @@ fn check_destination(
             let field = format!(
                 "status.requiredSubsets[{index}].trafficShift.destinations[{number}].kubeService.clusterName"
             );
-            let at = (&*service.cluster, field, part.line);
+            let at = WrittenName {
+                name: &service.cluster,
+                field,
+                line: part.line,
+            };
             clusters.check_name(object, at, "the shift is not followed", found);
         }
     }
@@ -203,7 +224,11 @@ fn check_destination(
             .flat_map(|one| &one.clusters);
         for name in names {
             let field = format!("status.appliedTrafficPolicies[{index}].spec.sourceSelector");
-            let at = (&**name, field, Line(0));
+            let at = WrittenName {
+                name,
+                field,
+                line: Line(0),
+            };
             clusters.check_name(object, at, "it selects nothing", found);
         }
     }

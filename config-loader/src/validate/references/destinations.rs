@@ -22,27 +22,27 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     }
     let mut with_gateway = clusters_with_gateway(set);
     with_gateway.extend(clusters.with_gateway());
-    let meshes = Meshes::new(set, clusters);
-    let routed = RoutedHosts::collect(set, clusters.domain);
+    let checker = Checker {
+        set,
+        clusters,
+        with_gateway,
+        meshes: Meshes::new(set, clusters),
+        routed: RoutedHosts::collect(set, clusters.domain),
+    };
     let mut hosts: HashMap<String, &Object<Destination>> = HashMap::new();
     for object in by_age(set) {
         let Backing::Kube(kube) = &object.spec.backing else {
             continue;
         };
-        check_host((object, kube), &mut hosts, found);
+        check_host(object, kube, &mut hosts, found);
         if clusters
             .own
             .is_none_or(|own| last(own) != last(&kube.service.cluster))
         {
-            check_gateway(set, (object, kube), (&with_gateway, clusters), found);
+            checker.check_gateway(object, kube, found);
         }
         for (index, required) in object.spec.status.required_subsets.iter().enumerate() {
-            if let Some(why) = idle(
-                (set, &meshes, clusters.domain),
-                (object, kube),
-                required,
-                &routed,
-            ) {
+            if let Some(why) = checker.idle(object, kube, required) {
                 let field = format!("status.requiredSubsets[{index}].trafficShift");
                 let message = format!("the shift is not followed: {why}");
                 let mut diagnostic = warning(object, X305, required.line, field, message);
@@ -78,7 +78,8 @@ fn by_age(set: &ResourceSet) -> Vec<&Object<Destination>> {
 
 /// Warns of a host that an older Destination of another service already has.
 fn check_host<'a>(
-    (object, kube): (&'a Object<Destination>, &KubeService),
+    object: &'a Object<Destination>,
+    kube: &KubeService,
     hosts: &mut HashMap<String, &'a Object<Destination>>,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -131,35 +132,130 @@ fn clusters_with_gateway(set: &ResourceSet) -> BTreeSet<&str> {
     named.chain(of_clusters).collect()
 }
 
-/// Warns of a cluster without a known gateway. The local cluster needs none; if it is unknown, a cluster whose Service
-/// is present may be the local one.
-fn check_gateway(
-    set: &ResourceSet,
-    (object, kube): (&Object<Destination>, &KubeService),
-    (with_gateway, clusters): (&BTreeSet<&str>, &Clusters<'_>),
-    found: &mut Vec<Diagnostic>,
-) {
-    let Some(federation) = &object.spec.status.federation else {
-        return;
-    };
-    let at = &kube.service;
-    let name = Name::new(at.namespace.clone(), at.name.clone());
-    let is_for_others = !federation.flat_network && !federation.meshes.is_empty();
-    let may_be_own = clusters.own.is_none() && set.services.get(&name).is_some();
-    if !is_for_others || may_be_own || with_gateway.contains(&*at.cluster) {
-        return;
-    }
-    let cluster = &at.cluster;
-    let field = "status.appliedFederation.flatNetwork".to_owned();
-    let message = format!(
-        "no resource names a gateway of cluster `{cluster}`: nothing is reached, unless --clusters names one"
-    );
-    let mut diagnostic = warning(object, X304, federation.line, field, message);
-    diagnostic.help(
+/// What Destinations are checked against.
+struct Checker<'a> {
+    set: &'a ResourceSet,
+    clusters: &'a Clusters<'a>,
+    /// Names of clusters with a known gateway.
+    with_gateway: BTreeSet<&'a str>,
+    meshes: Meshes<'a>,
+    routed: RoutedHosts<'a>,
+}
+
+impl Checker<'_> {
+    /// Warns of a cluster without a known gateway. The local cluster needs none; if it is unknown, a cluster whose Service
+    /// is present may be the local one.
+    fn check_gateway(
+        &self,
+        object: &Object<Destination>,
+        kube: &KubeService,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let clusters = self.clusters;
+        let Some(federation) = &object.spec.status.federation else {
+            return;
+        };
+        let at = &kube.service;
+        let name = Name::new(at.namespace.clone(), at.name.clone());
+        let is_for_others = !federation.flat_network && !federation.meshes.is_empty();
+        let may_be_own = clusters.own.is_none() && self.set.services.get(&name).is_some();
+        if !is_for_others || may_be_own || self.with_gateway.contains(&*at.cluster) {
+            return;
+        }
+        let cluster = &at.cluster;
+        let field = "status.appliedFederation.flatNetwork".to_owned();
+        let message = format!(
+            "no resource names a gateway of cluster `{cluster}`: nothing is reached, unless --clusters names one"
+        );
+        let mut diagnostic = warning(object, X304, federation.line, field, message);
+        diagnostic.help(
         "add the cluster's Destination with label `istio: ingressgateway`, its externalAddresses and a port named `tls`, \
          name its gateway by --clusters, or write flatNetwork: true",
     );
-    found.push(diagnostic);
+        found.push(diagnostic);
+    }
+
+    /// Returns the reason for which a shift has no effect, if any. Parse errors of its parts were reported before.
+    fn idle(
+        &self,
+        object: &Object<Destination>,
+        kube: &KubeService,
+        required: &RequiredSubsets,
+    ) -> Option<String> {
+        let status = &object.spec.status;
+        let parts = &required.shift.destinations;
+        if parts.is_empty()
+            || !parts
+                .iter()
+                .all(|part| matches!(part.target, ShiftTarget::Kube { .. }))
+        {
+            return None;
+        }
+        if let Err(why) = required.target(&status.traffic_policies, &kube.service) {
+            return Some(why);
+        }
+        // each host is routed for itself
+        for host in object.hosts(self.clusters.domain) {
+            if let Some(by) = self.routed.by(&host) {
+                return Some(format!("{by} routes `{host}`"));
+            }
+        }
+        if let Some(by) = self.routed.every() {
+            return Some(format!("{by} routes every host at its gateways"));
+        }
+        parts.iter().find_map(|part| match &part.target {
+            ShiftTarget::Kube { service, .. } => self.unknown(kube, service),
+            _ => None,
+        })
+    }
+
+    /// Checks that a target in another cluster is a Destination that is federated to the proxies' mesh. Targets in their
+    /// own cluster are not checked.
+    fn unknown(&self, own: &KubeService, service: &ClusterRef) -> Option<String> {
+        let meshes = &self.meshes;
+        let home = meshes.home(own);
+        if last(&service.cluster) == home {
+            return None;
+        }
+        let all = self.set.destinations.values();
+        let federated = all.filter_map(|object| match &object.spec.backing {
+            Backing::Kube(kube) if kube.service == *service => {
+                let federation = object.spec.status.federation.as_ref();
+                let federation = federation.filter(|federation| federation.hostname.is_some());
+                Some((kube, federation?))
+            }
+            _ => None,
+        });
+        let federated: Vec<_> = federated.collect();
+        let (name, cluster) = (&service.name, &service.cluster);
+        if federated.is_empty() {
+            return Some(format!(
+                "`{name}` in cluster `{cluster}` is no federated Destination"
+            ));
+        }
+        let mut known = federated.iter();
+        if known.any(|(kube, federation)| meshes.know(home, kube, Some(federation))) {
+            return None;
+        }
+        let there = format!("`{name}` in cluster `{cluster}` is");
+        let own = meshes.of(home).unwrap_or_default();
+        let own = own
+            .iter()
+            .map(|mesh| format!("`{}.{}`", mesh.name, mesh.namespace));
+        let own: Vec<String> = own.collect();
+        Some(match own.is_empty() {
+            _ if federated.iter().all(|(_, one)| one.meshes.is_empty()) => {
+                format!("{there} federated to no mesh")
+            }
+            true => format!(
+                "{there} federated to meshes, and nothing says which one cluster `{home}` is in"
+            ),
+            false => format!(
+                "{there} not federated to {}, the mesh of cluster `{home}`",
+                own.join(" or ")
+            ),
+        })
+    }
 }
 
 /// Meshes of the proxies, by cluster.
@@ -218,91 +314,6 @@ impl<'a> Meshes<'a> {
             None => self.own.is_none(),
         }
     }
-}
-
-/// Returns the reason for which a shift has no effect, if any. Parse errors of its parts were reported before.
-fn idle(
-    (set, meshes, domain): (&ResourceSet, &Meshes<'_>, &str),
-    (object, kube): (&Object<Destination>, &KubeService),
-    required: &RequiredSubsets,
-    routed: &RoutedHosts<'_>,
-) -> Option<String> {
-    let status = &object.spec.status;
-    let parts = &required.shift.destinations;
-    if parts.is_empty()
-        || !parts
-            .iter()
-            .all(|part| matches!(part.target, ShiftTarget::Kube { .. }))
-    {
-        return None;
-    }
-    if let Err(why) = required.target(&status.traffic_policies, &kube.service) {
-        return Some(why);
-    }
-    // each host is routed for itself
-    for host in object.hosts(domain) {
-        if let Some(by) = routed.by(&host) {
-            return Some(format!("{by} routes `{host}`"));
-        }
-    }
-    if let Some(by) = routed.every() {
-        return Some(format!("{by} routes every host at its gateways"));
-    }
-    parts.iter().find_map(|part| match &part.target {
-        ShiftTarget::Kube { service, .. } => unknown((set, meshes), kube, service),
-        _ => None,
-    })
-}
-
-/// Checks that a target in another cluster is a Destination that is federated to the proxies' mesh. Targets in their
-/// own cluster are not checked.
-fn unknown(
-    (set, meshes): (&ResourceSet, &Meshes<'_>),
-    own: &KubeService,
-    service: &ClusterRef,
-) -> Option<String> {
-    let home = meshes.home(own);
-    if last(&service.cluster) == home {
-        return None;
-    }
-    let all = set.destinations.values();
-    let federated = all.filter_map(|object| match &object.spec.backing {
-        Backing::Kube(kube) if kube.service == *service => {
-            let federation = object.spec.status.federation.as_ref();
-            let federation = federation.filter(|federation| federation.hostname.is_some());
-            Some((kube, federation?))
-        }
-        _ => None,
-    });
-    let federated: Vec<_> = federated.collect();
-    let (name, cluster) = (&service.name, &service.cluster);
-    if federated.is_empty() {
-        return Some(format!(
-            "`{name}` in cluster `{cluster}` is no federated Destination"
-        ));
-    }
-    let mut known = federated.iter();
-    if known.any(|(kube, federation)| meshes.know(home, kube, Some(federation))) {
-        return None;
-    }
-    let there = format!("`{name}` in cluster `{cluster}` is");
-    let own = meshes.of(home).unwrap_or_default();
-    let own = own
-        .iter()
-        .map(|mesh| format!("`{}.{}`", mesh.name, mesh.namespace));
-    let own: Vec<String> = own.collect();
-    Some(match own.is_empty() {
-        _ if federated.iter().all(|(_, one)| one.meshes.is_empty()) => {
-            format!("{there} federated to no mesh")
-        }
-        true => format!(
-            "{there} federated to meshes, and nothing says which one cluster `{home}` is in"
-        ),
-        false => format!(
-            "{there} not federated to {}, the mesh of cluster `{home}`",
-            own.join(" or ")
-        ),
-    })
 }
 
 /// Returns the hosts of Destinations, in lower case, each with the oldest Destination that has it.

@@ -34,7 +34,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                     continue;
                 }
                 told.push(port.number);
-                found.push(conflict((object, index), &host, (owner, known)));
+                found.push(conflict(object, index, &host, owner, known));
             }
         }
     }
@@ -92,9 +92,11 @@ fn is_one(a: Protocol, b: Protocol) -> bool {
 }
 
 fn conflict(
-    (object, index): (&Object<ServiceEntry>, usize),
+    object: &Object<ServiceEntry>,
+    index: usize,
     host: &str,
-    (owner, known): (&Object<ServiceEntry>, &ServiceEntryPort),
+    owner: &Object<ServiceEntry>,
+    known: &ServiceEntryPort,
 ) -> Diagnostic {
     let port = &object.spec.ports[index];
     let message = format!(

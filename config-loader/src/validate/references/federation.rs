@@ -25,7 +25,8 @@ type Policy = Object<GlobalTrafficPolicy>;
 
 pub(super) fn check(
     set: &ResourceSet,
-    (rules, client): (&Rules, PossibleClient<'_>),
+    rules: &Rules,
+    client: PossibleClient<'_>,
     clusters: &Clusters<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -42,7 +43,7 @@ pub(super) fn check(
         check_own(policy, clusters, found);
         check_weights(policy, found);
         check_count(policy, service, found);
-        pools::check((rules, client), policy, service, clusters, found);
+        found.extend(pools::check(rules, client, policy, service, clusters));
     }
     let imports = &set.service_imports;
     for (name, import) in imports {

@@ -8,6 +8,13 @@ use crate::span::{Line, Span};
 /// Largest number of unknown hosts for which a similar host is searched. It bounds the work when all hosts are unknown.
 pub(super) const SUGGESTIONS_MAX: usize = 100;
 
+/// Name as an object writes it: that of a host or of a cluster.
+pub(super) struct WrittenName<'a> {
+    pub(super) name: &'a str,
+    pub(super) field: String,
+    pub(super) line: Line,
+}
+
 /// Returns a warning about a line of an object whose text is no longer available.
 pub(super) fn warning<T>(
     object: &Object<T>,

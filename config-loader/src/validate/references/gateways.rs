@@ -48,7 +48,11 @@ impl<'a> Gateways<'a> {
 }
 
 /// Server in use, with the Gateway that has it.
-type Taken<'a> = (&'a Object<Gateway>, &'a Server);
+#[derive(Clone, Copy)]
+struct Taken<'a> {
+    object: &'a Object<Gateway>,
+    server: &'a Server,
+}
 
 /// Warns of servers whose port, or SNI host on a port, an older server already has.
 ///
@@ -62,18 +66,25 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         for (index, server) in object.spec.servers.iter().enumerate() {
             let taken = listeners.entry((&server.bind, server.port)).or_default();
             let shares =
-                |other: &&Taken<'_>| is_shared(&object.spec.selector, &other.0.spec.selector);
+                |other: &&Taken<'_>| is_shared(&object.spec.selector, &other.object.spec.selector);
             let conflict = taken
                 .iter()
                 .filter(shares)
-                .find_map(|other| Some((other, conflict(server, other.1)?)));
-            let Some(((owner, first), why)) = conflict else {
+                .find_map(|other| Some((other, conflict(server, other.server)?)));
+            let this = Taken { object, server };
+            let Some((
+                Taken {
+                    object: owner,
+                    server: first,
+                },
+                why,
+            )) = conflict
+            else {
                 for other in taken.iter().filter(shares) {
-                    let this: Taken<'_> = (object, server);
                     found.extend(avoidable(this, *other));
                     found.extend(avoidable(*other, this));
                 }
-                taken.push((object, server));
+                taken.push(this);
                 continue;
             };
             let message = format!(
@@ -103,7 +114,8 @@ fn is_shared(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool
 
 /// Returns the diagnostic about a server whose client certificate requirement can be bypassed with the SNI of another
 /// server on the port. Such requests get 421.
-fn avoidable((object, server): Taken<'_>, (other_object, other): Taken<'_>) -> Option<Diagnostic> {
+fn avoidable(this: Taken<'_>, other: Taken<'_>) -> Option<Diagnostic> {
+    let (server, other_object, other) = (this.server, other.object, other.server);
     let tls = server.tls.as_ref().filter(|tls| asks_clients(tls.mode))?;
     let wide = other.tls.as_ref().filter(|tls| tls.mode.terminates())?;
     let is_alike = asks_clients(wide.mode)
@@ -128,10 +140,10 @@ fn avoidable((object, server): Taken<'_>, (other_object, other): Taken<'_>) -> O
         "`{host}` asks for other client certificates than `{wider}`, which covers it: requests for `{host}` on connections for \
          other hosts of `{wider}` get 421"
     );
-    let mut servers = object.spec.servers.iter();
+    let mut servers = this.object.spec.servers.iter();
     let index = servers.position(|one| std::ptr::eq(one, server));
     let field = format!("spec.servers[{}].tls.mode", index.unwrap_or_default());
-    let mut diagnostic = warning(object, X319, tls.line, field, message);
+    let mut diagnostic = warning(this.object, X319, tls.line, field, message);
     diagnostic.severity = Severity::Note;
     diagnostic.help("clients have to open a connection of their own for it; with other proxies they avoid its certificate");
     diagnostic.related(

@@ -65,7 +65,7 @@ pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>
             let inherits = base.map(|base| &base.spec.traffic_policy.outlier_detection);
             if inherits.is_none_or(Option::is_none) {
                 let field = format!("spec.subsets[{index}].trafficPolicy.loadBalancer.{name}");
-                found.push(needs_outliers(object, subset, (field, line), base));
+                found.push(needs_outliers(object, subset, field, line, base));
             }
         }
     }
@@ -101,7 +101,8 @@ fn fails_over(policy: &TrafficPolicy) -> Option<(&'static str, Line)> {
 fn needs_outliers(
     object: &Rule,
     subset: &Subset,
-    (field, line): (String, Line),
+    field: String,
+    line: Line,
     base: Option<&Rule>,
 ) -> Diagnostic {
     let name = field.rsplit('.').next().unwrap_or_default();

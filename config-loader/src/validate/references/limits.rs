@@ -34,7 +34,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 found.push(diagnostic);
                 continue;
             }
-            check_target(set, (policy, target), &field, found);
+            check_target(set, policy, target, &field, found);
         }
         let rules = policy.spec.local.iter().chain(&policy.spec.global);
         for rule in rules {
@@ -50,7 +50,8 @@ fn is_same(one: &Target, other: &Target) -> bool {
 /// Reports a target that does not exist, or whose requests no limit counts.
 fn check_target(
     set: &ResourceSet,
-    (policy, target): (&Policy, &Target),
+    policy: &Policy,
+    target: &Target,
     field: &str,
     found: &mut Vec<Diagnostic>,
 ) {

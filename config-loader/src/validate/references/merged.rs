@@ -13,6 +13,7 @@ use crate::resource::istio::{
     GatewayRef, HttpAction, HttpMatch, HttpRule, VirtualService, conflict,
 };
 use crate::resource::{ExportTo, Object, ResourceSet};
+use crate::span::Line;
 use crate::validate::istio::{Earlier, Hidden};
 
 type Vs = Object<VirtualService>;
@@ -123,7 +124,14 @@ fn check_shared(objects: &[&Vs], found: &mut Vec<Diagnostic>) {
         for (index, (_, rule)) in rules[start..end].iter().enumerate() {
             for (at, hidden) in earlier.hidden(rule) {
                 if found.len() - before < FOUND_MAX {
-                    found.push(repeated(object, (index, rule), (at, &hidden), &rules));
+                    let (path, line) = match at {
+                        None => (format!("spec.http[{index}]"), rule.line),
+                        Some(at) => (
+                            format!("spec.http[{index}].match[{at}]"),
+                            rule.matches[at].line,
+                        ),
+                    };
+                    found.push(repeated(object, path, line, &hidden, &rules));
                 }
             }
         }
@@ -136,18 +144,12 @@ fn check_shared(objects: &[&Vs], found: &mut Vec<Diagnostic>) {
 
 fn repeated(
     object: &Vs,
-    (index, rule): (usize, &HttpRule),
-    (at, hidden): (Option<usize>, &Hidden),
+    path: String,
+    line: Line,
+    hidden: &Hidden,
     rules: &[(&Vs, &HttpRule)],
 ) -> Diagnostic {
     let (owner, by) = rules[hidden.rule];
-    let (path, line) = match at {
-        None => (format!("spec.http[{index}]"), rule.line),
-        Some(at) => (
-            format!("spec.http[{index}].match[{at}]"),
-            rule.matches[at].line,
-        ),
-    };
     let message = format!(
         "never reached at the gateway: {} is older and takes these requests of the same host",
         owner.id

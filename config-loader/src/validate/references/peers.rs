@@ -19,7 +19,8 @@ type Labels = BTreeMap<String, String>;
 
 pub(super) fn check(
     set: &ResourceSet,
-    (root_namespace, domain): (&str, &str),
+    root_namespace: &str,
+    domain: &str,
     services: &Services,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -183,11 +184,11 @@ impl Rules<'_> {
             (&subset.traffic_policy, path, &subset.labels)
         });
         for (policy, path, labels) in [whole].into_iter().chain(subsets) {
-            for (port, tls, path) in plain(policy, &path) {
-                let Some((strict, by)) = self.strict((host, rule), port, labels) else {
+            for block in plain(policy, &path) {
+                let Some((strict, by)) = self.strict(host, rule, block.port, labels) else {
                     continue;
                 };
-                found.push(refused(rule, (tls, path), (host, strict), &by));
+                found.push(refused(rule, block, host, strict, &by));
             }
         }
     }
@@ -195,7 +196,8 @@ impl Rules<'_> {
     /// Returns a port of a host whose workloads reject plain text, with the policy that requires mutual TLS.
     fn strict(
         &self,
-        (host, rule): (&str, &Object<DestinationRule>),
+        host: &str,
+        rule: &Object<DestinationRule>,
         port: Option<u16>,
         labels: &Labels,
     ) -> Option<(u16, Accepted)> {
@@ -247,30 +249,46 @@ fn workloads(source: &Source) -> Option<Workloads<'_>> {
     }
 }
 
-/// Returns the blocks of a policy that disable TLS, each with the port that it applies to.
-fn plain<'p>(policy: &'p TrafficPolicy, path: &str) -> Vec<(Option<u16>, &'p ClientTls, String)> {
-    let whole = policy.tls.as_deref();
-    let whole = whole.map(|tls| (None, tls, format!("{path}.tls.mode")));
+/// Block of a policy that disables TLS.
+struct PlainBlock<'p> {
+    /// Port that it applies to; `None` for all.
+    port: Option<u16>,
+    tls: &'p ClientTls,
+    /// Path of its mode.
+    path: String,
+}
+
+/// Returns the blocks of a policy that disable TLS.
+fn plain<'p>(policy: &'p TrafficPolicy, path: &str) -> Vec<PlainBlock<'p>> {
+    let whole = policy.tls.as_deref().map(|tls| PlainBlock {
+        port: None,
+        tls,
+        path: format!("{path}.tls.mode"),
+    });
     let ports = policy.ports.iter().enumerate().filter_map(|(index, port)| {
-        let path = format!("{path}.portLevelSettings[{index}].tls.mode");
-        Some((Some(port.port), port.tls.as_deref()?, path))
+        Some(PlainBlock {
+            port: Some(port.port),
+            tls: port.tls.as_deref()?,
+            path: format!("{path}.portLevelSettings[{index}].tls.mode"),
+        })
     });
     let all = whole.into_iter().chain(ports);
-    all.filter(|(_, tls, _)| tls.mode == ClientTlsMode::Disable)
+    all.filter(|block| block.tls.mode == ClientTlsMode::Disable)
         .collect()
 }
 
 fn refused(
     rule: &Object<DestinationRule>,
-    (tls, path): (&ClientTls, String),
-    (host, port): (&str, u16),
+    block: PlainBlock<'_>,
+    host: &str,
+    port: u16,
     by: &Accepted,
 ) -> Diagnostic {
     let policy = by.by.as_ref().map_or_else(String::new, ToString::to_string);
     let message = format!(
         "port {port} of `{host}` requires mutual TLS ({policy}): requests in plain text will get 503 UC"
     );
-    let mut diagnostic = warning(rule, X332, tls.line, path, message);
+    let mut diagnostic = warning(rule, X332, block.tls.line, block.path, message);
     diagnostic.help("write `mode: ISTIO_MUTUAL`, or remove `tls` so that the proxy chooses");
     diagnostic
 }

@@ -8,13 +8,12 @@ use super::finding::warning;
 use super::implicit_ports::ImplicitPorts;
 use super::resolver::Resolver;
 use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291, X292};
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::resource::istio::{
     Algorithm, ConsistentHash, DestinationRule, Failover, LoadBalancer, Locality, LocalityPattern,
     LocalitySetting, OutlierDetection, TrafficPolicy,
 };
 use crate::resource::{Object, ResourceSet};
-use crate::span::Line;
 
 /// Resources that policies are checked against.
 #[derive(Clone, Copy)]
@@ -29,7 +28,8 @@ pub(super) struct World<'a> {
 
 /// Checks the policies of a rule for this host that take effect next to the older rules that it is merged with.
 pub(super) fn check(
-    (object, host): (&Object<DestinationRule>, &str),
+    object: &Object<DestinationRule>,
+    host: &str,
     older: &[&Object<DestinationRule>],
     world: &World<'_>,
     found: &mut Vec<Diagnostic>,
@@ -254,7 +254,8 @@ impl<'a> Checker<'a> {
             }
             let message = format!("no endpoint is in region `{to}`: nothing can fail over to it");
             let field = format!("{path}.failover[{index}].to");
-            self.nobody_there((X289, failover.line), field, message, places);
+            let diagnostic = warning(self.object, X289, failover.line, field, message);
+            self.nobody_there(diagnostic, places);
         }
     }
 
@@ -283,17 +284,13 @@ impl<'a> Checker<'a> {
             };
             let message = format!("no endpoint is in {}: {what}", empty.join(" or "));
             let field = format!("{path}.distribute[{index}].to");
-            self.nobody_there((X290, entry.line), field, message, places);
+            let diagnostic = warning(self.object, X290, entry.line, field, message);
+            self.nobody_there(diagnostic, places);
         }
     }
 
-    fn nobody_there(
-        &mut self,
-        (code, line): (Code, Line),
-        field: String,
-        message: String,
-        places: &[At],
-    ) {
+    /// Adds a diagnostic about a locality without endpoints, with the localities that have some.
+    fn nobody_there(&mut self, mut diagnostic: Diagnostic, places: &[At]) {
         let own = places.contains(&At::OwnRegion);
         let known: BTreeSet<String> = places
             .iter()
@@ -301,7 +298,6 @@ impl<'a> Checker<'a> {
             .filter(|location| !location.is_empty())
             .map(Locality::to_string)
             .collect();
-        let mut diagnostic = warning(self.object, code, line, field, message);
         let mut known: Vec<String> = known.into_iter().collect();
         if own {
             known.push("the region of the proxy".to_owned());

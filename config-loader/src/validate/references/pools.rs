@@ -21,17 +21,18 @@ type Policy = Object<GlobalTrafficPolicy>;
 const OF_CLUSTERS: [&str; 2] = ["topology.istio.io/cluster", "topology.istio.io/network"];
 
 pub(super) fn check(
-    (rules, client): (&Rules, PossibleClient<'_>),
+    rules: &Rules,
+    client: PossibleClient<'_>,
     policy: &Policy,
     service: &Served<'_>,
     clusters: &Clusters<'_>,
-    found: &mut Vec<Diagnostic>,
-) {
+) -> Vec<Diagnostic> {
     let (name, namespace) = (&policy.id.name, &policy.id.namespace);
     let host = hostname::of_service(name, namespace, clusters.domain);
     let together = hostname::of_cluster_set_service(name, namespace);
     let followed = followed(policy, service, clusters);
     let mut seen: Vec<&Object<DestinationRule>> = Vec::new();
+    let mut found = Vec::new();
     for host in [&host, &together] {
         let sent = Sent {
             host,
@@ -43,10 +44,11 @@ pub(super) fn check(
                 continue;
             }
             seen.push(rule);
-            check_ejections(rule, (policy, host), &followed, found);
-            check_labels(rule, (policy, host), found);
+            check_ejections(rule, policy, host, &followed, &mut found);
+            check_labels(rule, policy, host, &mut found);
         }
     }
+    found
 }
 
 /// Returns the failover tiers with several endpoints that are followed by another tier: number of endpoints, and
@@ -76,7 +78,8 @@ fn followed(
 /// Warns of a tier whose endpoints cannot all be ejected: it stays in use even if all of them fail.
 fn check_ejections(
     rule: &Object<DestinationRule>,
-    (policy, host): (&Policy, &str),
+    policy: &Policy,
+    host: &str,
     pools: &[(usize, String)],
     found: &mut Vec<Diagnostic>,
 ) {
@@ -117,7 +120,8 @@ fn ejections(rule: &DestinationRule) -> impl Iterator<Item = (String, &OutlierDe
 /// Warns of labels that are the same for all endpoints of a cluster, and therefore order nothing within it.
 fn check_labels(
     rule: &Object<DestinationRule>,
-    (policy, host): (&Policy, &str),
+    policy: &Policy,
+    host: &str,
     found: &mut Vec<Diagnostic>,
 ) {
     let subsets = rule.spec.subsets.iter().enumerate().map(|(index, subset)| {

@@ -68,13 +68,15 @@ impl<'a> Routes<'a> {
         for (index, rule) in spec.tls.iter().enumerate() {
             for (at, block) in rule.matches.iter().enumerate() {
                 let gateways = block.gateways.iter().zip(&block.gateway_lines);
-                self.check_match_gateways(object, gateways, ("tls", index, at));
+                let path = || format!("spec.tls[{index}].match[{at}]");
+                self.check_match_gateways(object, gateways, &path);
             }
         }
         for (index, rule) in spec.tcp.iter().enumerate() {
             for (at, block) in rule.matches.iter().enumerate() {
                 let gateways = block.gateways.iter().zip(&block.gateway_lines);
-                self.check_match_gateways(object, gateways, ("tcp", index, at));
+                let path = || format!("spec.tcp[{index}].match[{at}]");
+                self.check_match_gateways(object, gateways, &path);
             }
         }
         let tls = spec.tls.iter().map(|rule| ("tls", &rule.route)).enumerate();
@@ -90,7 +92,8 @@ impl<'a> Routes<'a> {
     fn check_rule(&mut self, object: &Vs, rule: &HttpRule, index: usize) {
         for (at, block) in rule.matches.iter().enumerate() {
             let gateways = block.gateways.iter().zip(&block.gateway_lines);
-            self.check_match_gateways(object, gateways, ("http", index, at));
+            let path = || format!("spec.http[{index}].match[{at}]");
+            self.check_match_gateways(object, gateways, &path);
         }
         match &rule.action {
             HttpAction::Delegate(delegate) => self.check_delegate(object, delegate, index),
@@ -123,7 +126,7 @@ impl<'a> Routes<'a> {
         let line = destination.line;
         let service = match resolver.services.find_from(&host, namespace) {
             Some(Seen::Hidden(by)) => {
-                let found = hidden_service((object, destination), by, namespace, path);
+                let found = hidden_service(object, destination, by, namespace, path);
                 return self.found.push(found);
             }
             Some(service) => service,
@@ -208,16 +211,15 @@ impl<'a> Routes<'a> {
         self.found.push(diagnostic);
     }
 
-    /// Returns the gateways of a match block, each with its line. The block is given by the kind of rule, the rule and
-    /// its index.
+    /// Checks the gateways of the match block at `path`, each with its line.
     fn check_match_gateways<'g>(
         &mut self,
         object: &Vs,
         gateways: impl Iterator<Item = (&'g GatewayRef, &'g Line)>,
-        (kind, rule, block): (&str, usize, usize),
+        path: &dyn Fn() -> String,
     ) {
         for (index, (gateway, line)) in gateways.enumerate() {
-            let path = || format!("spec.{kind}[{rule}].match[{block}].gateways[{index}]");
+            let path = || format!("{}.gateways[{index}]", path());
             self.check_gateway(object, gateway, *line, &path);
         }
     }
@@ -365,7 +367,8 @@ impl<'a> Routes<'a> {
 
 /// Returns the diagnostic about a destination that is visible only in other namespaces.
 fn hidden_service(
-    (object, destination): (&Vs, &Destination),
+    object: &Vs,
+    destination: &Destination,
     by: &ObjectRef,
     namespace: &str,
     path: &dyn Fn() -> String,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::clusters::Clusters;
 use super::destinations;
-use super::finding::{location, warning};
+use super::finding::{WrittenName, location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::codes::references::X301;
 use crate::diagnostic::{Diagnostic, Location};
@@ -22,14 +22,24 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     for object in set.service_entries.values() {
         for (index, host) in object.spec.hosts.iter().enumerate() {
             let field = format!("spec.hosts[{index}]");
-            known.check_host(object, (&host.value, host.line, field), found);
+            let named = WrittenName {
+                name: &host.value,
+                field,
+                line: host.line,
+            };
+            known.check_host(object, named, found);
         }
     }
     for object in set.destinations.values() {
         if let Backing::External(service) = &object.spec.backing {
             for (index, host) in service.hosts.iter().enumerate() {
                 let field = format!("spec.externalService.hosts[{index}]");
-                known.check_host(object, (host, service.line, field), found);
+                let named = WrittenName {
+                    name: host,
+                    field,
+                    line: service.line,
+                };
+                known.check_host(object, named, found);
             }
         }
     }
@@ -46,14 +56,15 @@ impl ClusterHosts<'_> {
     fn check_host<T>(
         &self,
         object: &Object<T>,
-        (host, line, field): (&str, Line, String),
+        named: WrittenName<'_>,
         found: &mut Vec<Diagnostic>,
     ) {
+        let host = named.name;
         let Some((owner, at)) = self.owner(&hostname::canonical(host)) else {
             return;
         };
         let message = format!("HostShadowed: `{host}` is not used: {owner} has that host");
-        let mut diagnostic = warning(object, X301, line, field, message);
+        let mut diagnostic = warning(object, X301, named.line, named.field, message);
         diagnostic.help(format!("remove the host here, or the {}", owner.kind));
         diagnostic.related(at, "this one serves the host");
         found.push(diagnostic);

@@ -20,7 +20,8 @@ type Labels = BTreeMap<String, String>;
 
 pub(super) fn check(
     set: &ResourceSet,
-    (root_namespace, domain): (&str, &str),
+    root_namespace: &str,
+    domain: &str,
     services: &Services,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -28,7 +29,7 @@ pub(super) fn check(
         return;
     }
     let workloads = Workloads::new(set);
-    let reach = Reach::new(set, services, (root_namespace, domain));
+    let reach = Reach::new(set, services, root_namespace, domain);
     let mut sidecars: Vec<_> = set.sidecars.values().map(AsRef::as_ref).collect();
     sidecars.sort_by(|a, b| a.age().cmp(&b.age()));
     let mut by_namespace: BTreeMap<&str, Vec<&Object<Sidecar>>> = BTreeMap::new();
@@ -139,7 +140,7 @@ fn check_egress(sidecar: &Object<Sidecar>, reach: &Reach<'_>, found: &mut Vec<Di
         for (at, host) in listener.hosts.iter().enumerate() {
             if !reach.has_match(sidecar, host) {
                 let field = format!("spec.egress[{index}].hosts[{at}]");
-                found.push(unmatched(sidecar, (host, field), reach));
+                found.push(unmatched(sidecar, host, field, reach));
             }
         }
         if let Some(number) = port_of(listener)
@@ -209,7 +210,8 @@ fn port_of(listener: &EgressListener) -> Option<u16> {
 
 fn unmatched(
     sidecar: &Object<Sidecar>,
-    (host, field): (&EgressHost, String),
+    host: &EgressHost,
+    field: String,
     reach: &Reach<'_>,
 ) -> Diagnostic {
     let own = &*sidecar.id.namespace;

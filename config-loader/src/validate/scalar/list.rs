@@ -144,7 +144,7 @@ pub fn export_to(
     let mut namespaces: BTreeMap<Arc<str>, Span> = BTreeMap::new();
     for (entry, text) in entries {
         let span = entry.span();
-        export_to_entry(text, span, (alone, tilde_allowed), check);
+        export_to_entry(text, span, alone, tilde_allowed, check);
         let namespace: Arc<str> = if text == "." {
             Arc::from(check.namespace())
         } else {
@@ -172,7 +172,8 @@ pub fn export_to(
 fn export_to_entry(
     text: &str,
     span: Span,
-    (alone, tilde_allowed): (bool, bool),
+    alone: bool,
+    tilde_allowed: bool,
     check: &mut Check<'_>,
 ) {
     match text {

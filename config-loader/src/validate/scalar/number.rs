@@ -71,18 +71,19 @@ pub fn non_negative(
     code: Code,
     check: &mut Check<'_>,
 ) -> Option<u32> {
-    count_up_to(u32::MAX, field, (what, code), check)
+    count_up_to(u32::MAX, field, what, code, check)
 }
 
 /// Returns a count of a field that is an `int32` in the API, at least 0.
 pub fn int32(field: &Field<i64>, what: &str, code: Code, check: &mut Check<'_>) -> Option<u32> {
-    count_up_to(i32::MAX.unsigned_abs(), field, (what, code), check)
+    count_up_to(i32::MAX.unsigned_abs(), field, what, code, check)
 }
 
 fn count_up_to(
     most: u32,
     field: &Field<i64>,
-    (what, code): (&str, Code),
+    what: &str,
+    code: Code,
     check: &mut Check<'_>,
 ) -> Option<u32> {
     let value = *field.get()?;

@@ -179,8 +179,7 @@ fn accounts_alone(raw: &raw::Source, check: &mut Check<'_>) {
         for (name, other) in others {
             let help = "write two sources, or one of the two fields";
             shared::exclude(
-                ("serviceAccounts", span),
-                (name, shared::list(other)),
+                [("serviceAccounts", span), (name, shared::list(other))],
                 AZ006,
                 help,
                 check,

@@ -82,8 +82,7 @@ fn one_source(raw: &raw::istio::ClientTlsSettings, check: &mut Check<'_>) {
     ] {
         let help = "keep the files, or put them into the secret that credentialName names";
         if shared::exclude(
-            credential,
-            (name, shared::text_span(field)),
+            [credential, (name, shared::text_span(field))],
             DR181,
             help,
             check,

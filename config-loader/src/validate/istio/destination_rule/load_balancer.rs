@@ -38,18 +38,22 @@ pub(super) fn load_balancer(
 ) -> Option<LoadBalancer> {
     let raw = field.get()?;
     shared::exclude(
-        ("simple", shared::text_span(&raw.simple)),
-        ("consistentHash", shared::block(&raw.consistent_hash)),
+        [
+            ("simple", shared::text_span(&raw.simple)),
+            ("consistentHash", shared::block(&raw.consistent_hash)),
+        ],
         DR151,
         "keep the one that is meant",
         check,
     );
     shared::exclude(
-        ("localityLbSetting", shared::block(&raw.locality_lb_setting)),
-        (
-            "zoneAwareLbSetting",
-            shared::block(&raw.zone_aware_lb_setting),
-        ),
+        [
+            ("localityLbSetting", shared::block(&raw.locality_lb_setting)),
+            (
+                "zoneAwareLbSetting",
+                shared::block(&raw.zone_aware_lb_setting),
+            ),
+        ],
         DR161,
         "keep one locality setting",
         check,
@@ -172,8 +176,8 @@ fn hash_algorithm(raw: &raw::istio::ConsistentHash, check: &mut Check<'_>) -> Ha
     scalar::at_most_one(&[ring, maglev], CM019, check);
     let old = ("minimumRingSize", shared::block(&raw.minimum_ring_size));
     let help = "`minimumRingSize` beside the key is the old form: write it under `ringHash`";
-    let clash = shared::exclude(old, ring, DR156, help, check)
-        || shared::exclude(old, maglev, DR156, help, check);
+    let clash = shared::exclude([old, ring], DR156, help, check)
+        || shared::exclude([old, maglev], DR156, help, check);
     if !old.1.is_none() && !clash {
         check
             .warning(DR157, old.1, "minimumRingSize beside the key is deprecated")
@@ -262,7 +266,7 @@ fn warmup(raw: &raw::istio::LoadBalancerSettings, check: &mut Check<'_>) -> Opti
         shared::text_span(&raw.warmup_duration_secs),
     );
     let new = ("warmup", shared::block(&raw.warmup));
-    if !shared::exclude(old, new, DR303, "keep `warmup`", check) && !old.1.is_none() {
+    if !shared::exclude([old, new], DR303, "keep `warmup`", check) && !old.1.is_none() {
         check
             .warning(DR301, old.1, "warmupDurationSecs is deprecated")
             .help("write `warmup: {duration: ...}`");

@@ -33,8 +33,7 @@ pub(super) fn locality_setting(
     let priority = ("failoverPriority", shared::list(&raw.failover_priority));
     let help = "distribute says where all traffic goes: remove one of them";
     shared::exclude(
-        ("distribute", shared::list(&raw.distribute)),
-        failover,
+        [("distribute", shared::list(&raw.distribute)), failover],
         DR162,
         help,
         check,
@@ -183,20 +182,21 @@ fn overlaps(patterns: &[(LocalityPattern, &str, Span)], check: &mut Check<'_>) {
     let mut known: HashMap<&[Arc<str>], (&str, Span)> = HashMap::new();
     for (pattern, text, span) in patterns {
         match known.get(pattern.parts.as_slice()) {
-            Some(first) => overlap(*first, (text, *span), check),
+            Some(first) => overlap([*first, (text, *span)], check),
             None => drop(known.insert(&pattern.parts, (text, *span))),
         }
     }
     for (pattern, text, span) in patterns {
         let shorter = (0..pattern.parts.len()).find_map(|len| known.get(&pattern.parts[..len]));
         if let Some(other) = shorter {
-            overlap(*other, (text, *span), check);
+            overlap([*other, (text, *span)], check);
         }
     }
 }
 
-fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
-    let (first, second) = if a.1 <= b.1 { (a, b) } else { (b, a) };
+fn overlap(mut entries: [(&str, Span); 2], check: &mut Check<'_>) {
+    entries.sort_by_key(|(_, span)| *span);
+    let [first, second] = entries;
     let location = check.location(first.1);
     check
         .error(

@@ -25,8 +25,10 @@ pub(super) fn traffic_policy(
     };
     is_not_empty(raw, field.span(), check);
     shared::exclude(
-        ("tunnel", shared::block(&raw.tunnel)),
-        ("proxyProtocol", shared::block(&raw.proxy_protocol)),
+        [
+            ("tunnel", shared::block(&raw.tunnel)),
+            ("proxyProtocol", shared::block(&raw.proxy_protocol)),
+        ],
         DR125,
         "a tunnel already says where the connection goes: remove one of them",
         check,

@@ -169,7 +169,11 @@ fn hosts(
 }
 
 /// Egress host as a lookup key: its namespace, and its name in lower case.
-type Key = (EgressNamespace, String);
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    namespace: EgressNamespace,
+    name: String,
+}
 
 /// Returns the lookup key of an egress host. `own` is the namespace of the Sidecar, which `.` refers to for most of its
 /// workloads.
@@ -178,7 +182,10 @@ fn key(host: &EgressHost, own: &str) -> Key {
         EgressNamespace::Own => EgressNamespace::Only(Arc::from(own)),
         other => other.clone(),
     };
-    (namespace, host.host.to_ascii_lowercase())
+    Key {
+        namespace,
+        name: host.host.to_ascii_lowercase(),
+    }
 }
 
 /// Warns of hosts that another entry covers. Each host looks up its possible wildcards, instead of being compared with
@@ -201,7 +208,8 @@ fn report_covered(hosts: &[(Key, &str, Span)], check: &mut Check<'_>) {
 }
 
 /// Returns the keys that cover an egress host: itself, wildcards of its name, and both for any namespace.
-fn covering((namespace, name): &Key) -> impl Iterator<Item = Key> {
+fn covering(key: &Key) -> impl Iterator<Item = Key> {
+    let Key { namespace, name } = key;
     let is_one = matches!(
         namespace,
         EgressNamespace::Any | EgressNamespace::Only(_) | EgressNamespace::Own
@@ -218,7 +226,10 @@ fn covering((namespace, name): &Key) -> impl Iterator<Item = Key> {
         .collect();
     names.flat_map(move |name| {
         let of_name = namespaces.clone().into_iter();
-        of_name.map(move |namespace| (namespace, name.clone()))
+        of_name.map(move |namespace| Key {
+            namespace,
+            name: name.clone(),
+        })
     })
 }
 

@@ -105,8 +105,10 @@ fn redirect_path(
     check: &mut Check<'_>,
 ) -> RedirectPath {
     shared::exclude(
-        ("uri", shared::text_span(&raw.uri)),
-        ("prefixRewrite", shared::text_span(&raw.prefix_rewrite)),
+        [
+            ("uri", shared::text_span(&raw.uri)),
+            ("prefixRewrite", shared::text_span(&raw.prefix_rewrite)),
+        ],
         VS071,
         "`uri` replaces the whole path, `prefixRewrite` the prefix that was matched: keep one",
         check,

@@ -48,7 +48,7 @@ fn gateway(text: &str, entry: &Field<String>, check: &mut Check<'_>) -> Option<G
         return Some(GatewayRef::Mesh);
     }
     if let Some((namespace, name)) = text.split_once('/') {
-        return qualified(text, (namespace, name), entry, check);
+        return qualified(text, namespace, name, entry, check);
     }
     if !scalar::is_fqdn(text) {
         check
@@ -77,7 +77,8 @@ fn gateway(text: &str, entry: &Field<String>, check: &mut Check<'_>) -> Option<G
 
 fn qualified(
     text: &str,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
     entry: &Field<String>,
     check: &mut Check<'_>,
 ) -> Option<GatewayRef> {

@@ -121,7 +121,7 @@ fn overlaps(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
     let mut known: HashMap<&str, Span> = HashMap::new();
     for (host, span) in &hosts {
         match known.get(host.as_str()) {
-            Some(first) => overlap((host, *first), (host, *span), check),
+            Some(first) => overlap([(host, *first), (host, *span)], check),
             None => drop(known.insert(host, *span)),
         }
     }
@@ -137,13 +137,14 @@ fn overlaps(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
             .filter_map(|end| wildcards.get(end))
             .find(|(other, _)| other != host);
         if let Some((other, location)) = wider {
-            overlap((other, *location), (host, *span), check);
+            overlap([(other, *location), (host, *span)], check);
         }
     }
 }
 
-fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
-    let (first, second) = if a.1 <= b.1 { (a, b) } else { (b, a) };
+fn overlap(mut entries: [(&str, Span); 2], check: &mut Check<'_>) {
+    entries.sort_by_key(|(_, span)| *span);
+    let [first, second] = entries;
     let location = check.location(first.1);
     check
         .error(

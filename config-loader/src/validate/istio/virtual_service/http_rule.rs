@@ -96,22 +96,21 @@ fn combinations(raw: &raw::istio::HttpRoute, span: Span, head: Head<'_>, check: 
     }
     const ACTIONS: &str = "a rule does one thing: remove one of them, or write two rules";
     const NO_UPSTREAM: &str = "a rule with its own answer forwards no request; remove this field";
-    exclude(redirect, route, VS037, ACTIONS, check);
-    exclude(redirect, fault, VS038, NO_UPSTREAM, check);
+    exclude([redirect, route], VS037, ACTIONS, check);
+    exclude([redirect, fault], VS038, NO_UPSTREAM, check);
     exclude(
-        redirect,
-        rewrite,
+        [redirect, rewrite],
         VS039,
         "write the new path as `redirect.uri`, and remove `rewrite`",
         check,
     );
-    exclude(redirect, direct, VS040, ACTIONS, check);
-    exclude(direct, route, VS041, ACTIONS, check);
-    exclude(direct, fault, VS042, NO_UPSTREAM, check);
-    exclude(direct, rewrite, VS043, NO_UPSTREAM, check);
-    exclude(delegate, route, VS045, ACTIONS, check);
-    exclude(delegate, redirect, VS046, ACTIONS, check);
-    exclude(delegate, direct, VS036, ACTIONS, check);
+    exclude([redirect, direct], VS040, ACTIONS, check);
+    exclude([direct, route], VS041, ACTIONS, check);
+    exclude([direct, fault], VS042, NO_UPSTREAM, check);
+    exclude([direct, rewrite], VS043, NO_UPSTREAM, check);
+    exclude([delegate, route], VS045, ACTIONS, check);
+    exclude([delegate, redirect], VS046, ACTIONS, check);
+    exclude([delegate, direct], VS036, ACTIONS, check);
     if head.delegate && !delegate.1.is_none() {
         check
             .error(VS047, delegate.1, "delegates cannot be nested")

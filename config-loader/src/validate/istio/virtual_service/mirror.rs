@@ -15,8 +15,10 @@ pub(super) fn mirrors(
     check: &mut Check<'_>,
 ) -> (Option<Destination>, Option<Percent>, Vec<Mirror>) {
     shared::exclude(
-        ("mirror", shared::block(&raw.mirror)),
-        ("mirrors", shared::list(&raw.mirrors)),
+        [
+            ("mirror", shared::block(&raw.mirror)),
+            ("mirrors", shared::list(&raw.mirrors)),
+        ],
         VS044,
         "write `mirror` as one more entry of `mirrors`",
         check,

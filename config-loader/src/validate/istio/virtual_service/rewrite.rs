@@ -23,7 +23,7 @@ pub(super) fn rewrite(
             .error(VS067, field.span(), "the rewrite is empty")
             .help("set `uri`, `uriRegexRewrite` or `authority`");
     }
-    shared::exclude(uri, regex, VS068, "keep the one that is meant", check);
+    shared::exclude([uri, regex], VS068, "keep the one that is meant", check);
     let by_regex = regex_rewrite(&raw.uri_regex_rewrite, check);
     let path = match shared::text_arc(&raw.uri) {
         Some(path) => {

@@ -6,15 +6,15 @@ use traffic::authz::Pattern;
 
 use super::covers;
 use super::policies::{
-    Policies, Policy, Scope, about, has, has_ports, has_requests, names_identity, needs, pairs,
-    path_patterns,
+    Policies, Policy, RuleOf, Scope, about, has, has_ports, has_requests, names_identity, needs,
+    pairs, path_patterns,
 };
 use crate::catalog::{PeerPolicy, View, Workload};
 use crate::diagnostic::codes::istio::{AZ101, AZ103, AZ104, AZ106, AZ107, AZ109, AZ111};
 use crate::diagnostic::{Diagnostic, Severity, suggest};
 use crate::resource::core::{Protocol, Service};
 use crate::resource::istio::MutualTls;
-use crate::resource::istio::authorization_policy::{Action, Rule};
+use crate::resource::istio::authorization_policy::Action;
 use crate::resource::{Object, port_protocol};
 use crate::span::Line;
 use crate::validate::references::finding::{location, warning};
@@ -62,13 +62,17 @@ impl<'a> Policies<'a> {
     pub(super) fn check_rules(&self, found: &mut Vec<Diagnostic>) {
         let rules = self.all.iter().flat_map(|policy| {
             let rules = policy.spec.rules.iter().enumerate();
-            rules.map(move |(index, rule)| (*policy, (index, rule)))
+            rules.map(move |(index, rule)| RuleOf {
+                policy,
+                index,
+                rule,
+            })
         });
-        let rules: Vec<(&Policy, (usize, &Rule))> = rules.collect();
-        for (policy, at) in &rules {
-            if covers::is_impossible(at.1) {
+        let rules: Vec<RuleOf<'_>> = rules.collect();
+        for at in &rules {
+            if covers::is_impossible(at.rule) {
                 let message = "no request matches this rule: its conditions exclude each other";
-                let mut diagnostic = about(policy, *at, AZ103, message);
+                let mut diagnostic = about(at.policy, at.index, at.rule, AZ103, message);
                 diagnostic.help(
                     "remove a condition; alternatives are further entries of `from`, `to` or `rules`",
                 );
@@ -86,33 +90,29 @@ impl<'a> Policies<'a> {
                     && self.hides(outer, inner)
                     && (*other < place || !self.hides(inner, outer))
             });
-            let Some((_, (hiding, (index, rule)))) = outer else {
+            let Some((_, outer)) = outer else {
                 continue;
             };
-            let (policy, at) = inner;
-            let what = match hiding.spec.action == policy.spec.action {
+            let hiding = outer.policy;
+            let what = match hiding.spec.action == inner.policy.spec.action {
                 true => "already matches what this rule matches",
                 false => "denies what this rule allows",
             };
-            let message = format!("rule {index} of {} {what}", hiding.id);
-            let mut diagnostic = about(policy, *at, AZ104, &message);
+            let message = format!("rule {} of {} {what}", outer.index, hiding.id);
+            let mut diagnostic = about(inner.policy, inner.index, inner.rule, AZ104, &message);
             diagnostic.help("remove this rule, or narrow the other one");
-            diagnostic.related(location(hiding, rule.line), "the other rule");
+            diagnostic.related(location(hiding, outer.rule.line), "the other rule");
             found.push(diagnostic);
         }
     }
 
     /// Whether a rule makes another one superfluous: it has the same action or denies, and takes all of its requests.
-    fn hides(
-        &self,
-        (hiding, (_, outer)): &(&'a Policy, (usize, &Rule)),
-        (policy, (_, inner)): &(&'a Policy, (usize, &Rule)),
-    ) -> bool {
-        let (outer_action, action) = (&hiding.spec.action, &policy.spec.action);
+    fn hides(&self, outer: &RuleOf<'a>, inner: &RuleOf<'a>) -> bool {
+        let (outer_action, action) = (&outer.policy.spec.action, &inner.policy.spec.action);
         let is_denied = *outer_action == Action::Deny && *action == Action::Allow;
         (outer_action == action || is_denied)
-            && self.of(hiding).includes(self.of(policy))
-            && covers::covers(outer, inner)
+            && self.of(outer.policy).includes(self.of(inner.policy))
+            && covers::covers(outer.rule, inner.rule)
     }
 
     /// Warns of rules for requests that have another effect on ports without requests.
@@ -138,7 +138,7 @@ impl<'a> Policies<'a> {
                     "this rule also denies connections to ports without requests, where paths, methods and the like are not \
                      compared: {ports}"
                 );
-                let mut diagnostic = about(policy, (index, rule), AZ106, &message);
+                let mut diagnostic = about(policy, index, rule, AZ106, &message);
                 diagnostic.help("write `ports` of the workload beside these fields");
                 found.push(diagnostic);
             }
@@ -227,7 +227,7 @@ impl<'a> Policies<'a> {
         let message = format!(
             "a client in plain text has no identity, and is not denied: the workloads accept it ({by})"
         );
-        let mut diagnostic = about(policy, (index, rule), AZ109, &message);
+        let mut diagnostic = about(policy, index, rule, AZ109, &message);
         diagnostic.help(
             "require mutual TLS by a PeerAuthentication with mode STRICT, or write an ALLOW policy",
         );
@@ -257,7 +257,7 @@ impl<'a> Policies<'a> {
             };
             let message =
                 format!("`{path}` is denied, and paths below it are not, which a route takes");
-            let mut diagnostic = about(policy, (index, rule), AZ111, &message);
+            let mut diagnostic = about(policy, index, rule, AZ111, &message);
             diagnostic.help(format!("write `{path}/*` beside it, or `{path}*`"));
             diagnostic.related(location(route, line), "this route");
             found.push(diagnostic);

@@ -41,7 +41,7 @@ fn check_identities(policy: &Policy, gateways: &[&Object<Gateway>], found: &mut 
         if needs(rule, &|one| names_identity(one)) {
             let message =
                 "no client has an identity here: no server of the gateway asks for a certificate";
-            let mut diagnostic = about(policy, (index, rule), AZ109, message);
+            let mut diagnostic = about(policy, index, rule, AZ109, message);
             diagnostic.help("write `tls.mode: MUTUAL` or `ISTIO_MUTUAL` at a server, or decide by `requestPrincipals` or addresses");
             let gateway = gateways[0];
             diagnostic.related(location(gateway, Line(0)), "this Gateway");

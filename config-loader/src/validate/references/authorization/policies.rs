@@ -124,10 +124,19 @@ pub(super) fn pairs(labels: &Labels) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
+/// Rule of a policy.
+#[derive(Clone, Copy)]
+pub(super) struct RuleOf<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) index: usize,
+    pub(super) rule: &'a Rule,
+}
+
 /// Returns a finding about a rule.
 pub(super) fn about(
     policy: &Policy,
-    (index, rule): (usize, &Rule),
+    index: usize,
+    rule: &Rule,
     code: Code,
     message: &str,
 ) -> Diagnostic {

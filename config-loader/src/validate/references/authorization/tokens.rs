@@ -33,7 +33,7 @@ pub(super) fn check_policy(policies: &Policies<'_>, policy: &Policy, found: &mut
             }),
         };
         if let Some(problem) = problem {
-            let mut diagnostic = about(policy, (index, rule), AZ117, &problem);
+            let mut diagnostic = about(policy, index, rule, AZ117, &problem);
             diagnostic
                 .help("add a RequestAuthentication with the issuer, for the labels of this policy");
             found.push(diagnostic);

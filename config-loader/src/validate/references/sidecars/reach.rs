@@ -27,7 +27,8 @@ impl<'a> Reach<'a> {
     pub(super) fn new(
         set: &'a ResourceSet,
         services: &'a Services,
-        (root_namespace, domain): (&'a str, &str),
+        root_namespace: &'a str,
+        domain: &str,
     ) -> Self {
         let hosts = services.iter().map(|(host, _)| &**host);
         let of_mesh = set.virtual_services.values().filter(|object| {

@@ -181,11 +181,11 @@ fn report(rules: &[Rule], check: &mut Check<'_>) {
         match first.copied() {
             Some(first) if entries.all(|entry| seen.contains_key(&*entry.key)) => {
                 let location = check.location(first.span);
-                repeated_rule(rule, (first.rule, location), check);
+                repeated_rule(rule, first.rule, location, check);
             }
             _ => {
                 for (at, block) in rule.blocks.iter().enumerate() {
-                    repeated_block((rule.index, at), block, &mut seen, check);
+                    repeated_block(rule.index, at, block, &mut seen, check);
                 }
             }
         }
@@ -195,7 +195,7 @@ fn report(rules: &[Rule], check: &mut Check<'_>) {
     }
 }
 
-fn repeated_rule(rule: &Rule, (first, location): (usize, Location), check: &mut Check<'_>) {
+fn repeated_rule(rule: &Rule, first: usize, location: Location, check: &mut Check<'_>) {
     let text = format!(
         "rule {} is never reached: its matches repeat earlier ones",
         rule.index
@@ -210,7 +210,8 @@ fn repeated_rule(rule: &Rule, (first, location): (usize, Location), check: &mut 
 
 /// Warns of a block, or of its entries, that repeat earlier blocks. Records the others.
 fn repeated_block<'r>(
-    (rule, at): (usize, usize),
+    rule: usize,
+    at: usize,
     block: &'r Block,
     seen: &mut HashMap<&'r str, Seen>,
     check: &mut Check<'_>,

@@ -153,10 +153,10 @@ impl App {
         let mut inheritance = InheritedSockets::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
         let (found, watches, reported) = sources::follow(&settings, &telemetry.propagation)?;
-        let live = (Arc::new(Registry::seeded(rand::random())), Arc::default());
-        let (registry, certificates): (Arc<Registry>, Arc<Store>) = live.clone();
+        let registry = Arc::new(Registry::seeded(rand::random()));
+        let certificates: Arc<Store> = Arc::default();
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
-        let publisher = publisher(&settings, live, &telemetry, &slot);
+        let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
         let (follower, names) = follower(&settings, &registry)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
@@ -183,7 +183,7 @@ impl App {
             status_table: status_table.clone(),
         };
         let signals = signals.and_end()?;
-        let workers = start_workers(&settings, &shared, (&slot, &registry), &access_log)?;
+        let workers = start_workers(&settings, &shared, &slot, &registry, &access_log)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
         let sources = pages::Sources {
@@ -276,12 +276,18 @@ fn follower(
 
 fn publisher(
     settings: &Settings,
-    live: (Arc<Registry>, Arc<Store>),
+    registry: &Arc<Registry>,
+    certificates: &Arc<Store>,
     telemetry: &Arc<Telemetry>,
     slot: &SnapshotSlot,
 ) -> Publisher {
-    let identity = settings.identity.clone();
-    Publisher::new(identity, live, Arc::clone(telemetry), Arc::clone(slot))
+    Publisher::new(
+        settings.identity.clone(),
+        Arc::clone(registry),
+        Arc::clone(certificates),
+        Arc::clone(telemetry),
+        Arc::clone(slot),
+    )
 }
 
 fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
@@ -328,7 +334,8 @@ async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
 fn start_workers(
     settings: &Settings,
     shared: &worker::Shared,
-    (slot, registry): (&SnapshotSlot, &Arc<Registry>),
+    slot: &SnapshotSlot,
+    registry: &Arc<Registry>,
     access_log: &Arc<AccessLog>,
 ) -> Result<Workers, StartError> {
     let threads = worker::Settings {

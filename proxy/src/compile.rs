@@ -48,7 +48,7 @@ use policies::Policies;
 pub use providers::{unknown_provider, unknown_providers};
 pub use survey::Survey;
 pub use update::service_cache::ServiceCache;
-use update::service_cache::Start;
+use update::service_cache::{CachedServices, Start};
 
 /// Compiles a snapshot. Unchanged parts are taken from `previous`, which must be of the same registry; the result is
 /// the same as that of a fresh compile.
@@ -75,13 +75,16 @@ pub fn compile_again(
     } = service_cache.start(inputs, &tape);
     let view = View::new(inputs.resources, &tape);
     let policies = Policies::new(view, inputs.identity, services.destination_rules());
-    let mut clusters = Clusters::new(
+    let mut clusters = Clusters::new(clusters::Sources {
         inputs,
-        (&services, &policies),
+        services: &services,
+        policies: &policies,
         previous,
-        (clusters, hosts),
-        (&changes, &tape),
-    );
+        changes: &changes,
+        tape: &tape,
+        reads: clusters,
+        host_reads: hosts,
+    });
     let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
     let authorization = rules.follow(inputs, services.members(view));
     let providers = providers::providers(authorization.as_deref(), inputs.identity, &mut clusters);
@@ -94,13 +97,16 @@ pub fn compile_again(
         host_reads,
     } = clusters.finish();
     let authentication = tokens.follow(inputs, previous.authentication.as_ref());
-    let reads = (reads, host_reads);
-    service_cache.keep(
-        inputs,
+    service_cache.keep(CachedServices {
+        resources: inputs.resources.clone(),
+        identity: inputs.identity.clone(),
         certificates,
-        (services, routes, (rules, tokens)),
-        reads,
-    );
+        services,
+        routes,
+        rules: (rules, tokens),
+        clusters: reads,
+        hosts: host_reads,
+    });
     Snapshot {
         generation: 0,
         listeners,

@@ -329,9 +329,9 @@ impl Control {
     /// Reads the certificates that these resources name. Returns whether a certificate in effect has changed.
     fn look_at_certificates(&mut self, resources: &ResourceSet) -> bool {
         let identity = self.publisher.identity();
-        let (scope, wanting) = (Scope::Proxy(identity), (resources, &*identity.members));
+        let (scope, members) = (Scope::Proxy(identity), &*identity.members);
         let store = self.publisher.certificates();
-        let look = certificates::look(store, wanting, scope, certificates::now());
+        let look = certificates::look(store, resources, members, scope, certificates::now());
         log_new(&mut self.logged.certificates, &look.findings);
         self.directories.watch(look.directories);
         let states = certificates::states(store);

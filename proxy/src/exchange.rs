@@ -72,8 +72,9 @@ pub fn run(
             return finish_head(connection, response);
         }
         worker.count(Counter::RequestsStarted);
-        let trust = (worker.settings.trusted_hops, worker.settings.is_sidecar);
-        let origin = Origin::of(connection, trust, request.headers());
+        let settings = &worker.settings;
+        let (hops, is_sidecar) = (settings.trusted_hops, settings.is_sidecar);
+        let origin = Origin::of(connection, hops, is_sidecar, request.headers());
         let (cleaned, mut record) = begin(worker, connection, &origin, request);
         let head = (&mut *request, cleaned);
         let (mut lookup, cleaned) = match ext_authz::applies(&snapshot, connection) {

@@ -86,8 +86,9 @@ impl<A: Handler> ListenerContext<A> {
             self.serve(transport, Arc::clone(listener), remote, slot);
             return;
         }
-        let from = (Arc::clone(listener), remote);
-        match self.handoff.send(better, transport, from, slot) {
+        let listener = Arc::clone(listener);
+        let handed_off = HandedOff::new(transport, listener, remote, slot);
+        match handed_off.and_then(|connection| self.handoff.send(better, connection)) {
             Ok(()) => self.codec.count(Counter::HandedOff),
             Err(error) => {
                 tracing::debug!(%error, %remote, "connection lost on its way to another worker")

@@ -31,7 +31,8 @@ pub struct DumpedResources {
 pub fn dump(
     snapshot: &Snapshot,
     resources: DumpedResources,
-    (identity, sources): (&Identity, &SourcesView),
+    identity: &Identity,
+    sources: &SourcesView,
 ) -> Value {
     let listeners: Vec<Value> = snapshot.listeners.values().map(|l| listener(l)).collect();
     json!({

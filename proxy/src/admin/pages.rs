@@ -76,7 +76,8 @@ fn home(state: &AdminState, _: Query<'_>) -> Reply {
 pub(super) fn answer(
     state: &AdminState,
     offer: PageSet,
-    (method, path): (&Method, &str),
+    method: &Method,
+    path: &str,
     query: Query<'_>,
 ) -> Reply {
     let offered = PAGES.iter().filter(|page| offer.has(page));

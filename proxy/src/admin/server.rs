@@ -193,8 +193,8 @@ impl Connection {
         }
         let text = head.uri.query().unwrap_or_default();
         let query = Query::new(text, Accepts::of(&head.headers));
-        let asked = (&head.method, head.uri.path());
-        pages::answer(&self.state, self.offer, asked, query).into_response()
+        let (method, path) = (&head.method, head.uri.path());
+        pages::answer(&self.state, self.offer, method, path, query).into_response()
     }
 }
 

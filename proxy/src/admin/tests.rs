@@ -149,7 +149,7 @@ fn state(
             let (resources, identity) = Default::default();
             let survey = Survey::new(&resources, &identity);
             let settings = crate::exchange::settings::ExchangeSettings::default();
-            crate::explain::explain(question, (&Arc::default(), &settings), &survey)
+            crate::explain::explain(question, &Arc::default(), &settings, &survey)
         }),
         announce: Box::new(|| ()),
         drain: count(drains),

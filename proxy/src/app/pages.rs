@@ -145,14 +145,14 @@ impl Sources {
                 let (resources, identity) = newest(&found, &identity);
                 let resources = dumped_resources::of(&resources);
                 let sources = source_views(&live.0, &live.1);
-                admin::dump(&slot.load(), resources, (&identity, &sources))
+                admin::dump(&slot.load(), resources, &identity, &sources)
             }
         };
         let settings = self.settings.exchange.clone();
         let explain = move |question: &Question| {
             let (resources, identity) = newest(&found, &identity);
             let survey = Survey::new(&resources, &identity);
-            explain(question, (&slot.load_full(), &settings), &survey)
+            explain(question, &slot.load_full(), &settings, &survey)
         };
         let certificates = self.certificates;
         let journal = self.journal;

@@ -205,7 +205,7 @@ fn log(stage: Stage, times: &Times, admission: &Admission, seen: &ObservedProgre
         }
         Stage::Draining => {
             if times.outbound.is_some() && seen.ending.is_some() {
-                log_end_of_inbound(seen, (inbound, outbound));
+                log_end_of_inbound(seen, inbound, outbound);
             }
             tracing::info!(drain_time = ?times.drain_time, "draining: no new connections; waiting for in-flight requests");
         }
@@ -219,7 +219,7 @@ fn log(stage: Stage, times: &Times, admission: &Admission, seen: &ObservedProgre
     }
 }
 
-fn log_end_of_inbound(seen: &ObservedProgress, (inbound, outbound): (usize, usize)) {
+fn log_end_of_inbound(seen: &ObservedProgress, inbound: usize, outbound: usize) {
     match seen.quiet {
         Some(_) => tracing::info!("draining inbound: no connection is left"),
         None => tracing::warn!(

@@ -54,8 +54,8 @@ impl<A: Handler> AcceptedConnection<A> {
         let park_after = self.server.settings.http1.park_after;
         let (mut came_back_soon, mut past) = (false, ParkedState::default());
         loop {
-            let kept = (came_back_soon.then_some(park_after), past);
-            let Some((mut parked, left)) = until_parked(self, kept).await else {
+            let wait = came_back_soon.then_some(park_after);
+            let Some((mut parked, left)) = until_parked(self, wait, past).await else {
                 return;
             };
             let soon = parked.now().after(park_after);
@@ -74,9 +74,10 @@ impl<A: Handler> AcceptedConnection<A> {
 /// State that only an active connection needs is boxed, so that parking frees it.
 async fn until_parked<A: Handler>(
     connection: Box<AcceptedConnection<A>>,
-    kept: (Option<Duration>, ParkedState),
+    park_after: Option<Duration>,
+    past: ParkedState,
 ) -> Option<(Box<AcceptedConnection<A>>, ParkedState)> {
-    let lingering = match Box::pin(live(connection, kept)).await {
+    let lingering = match Box::pin(live(connection, park_after, past)).await {
         Ended::Gone => return None,
         Ended::Linger(left, done, message) => send_final_message(left, done, message),
         Ended::Parked(parked, past) => return Some((parked, past)),
@@ -98,7 +99,8 @@ async fn send_final_message<A: Handler>(
 /// Serves requests until the connection is idle or ends.
 async fn live<A: Handler>(
     mut accepted: Box<AcceptedConnection<A>>,
-    (park_after, past): (Option<Duration>, ParkedState),
+    park_after: Option<Duration>,
+    past: ParkedState,
 ) -> Ended<Box<AcceptedConnection<A>>> {
     let connection = &accepted.connection(DownstreamProtocol::Http1);
     let (server, member) = (&accepted.server, &accepted.member);
@@ -223,7 +225,7 @@ impl<A: Handler> Service<'_, A> {
         Ended::Linger(
             socket,
             LingerCause::Refused,
-            last_reply(server, connection, (status, refusal.body::<()>(None))),
+            last_reply(server, connection, status, refusal.body::<()>(None)),
         )
     }
 }
@@ -232,7 +234,8 @@ impl<A: Handler> Service<'_, A> {
 fn last_reply<A: Handler>(
     server: &Server<A>,
     connection: &Connection,
-    (status, text): (StatusCode, &str),
+    status: StatusCode,
+    text: &str,
 ) -> Vec<u8> {
     let (parts, ()) = Server::<A>::own_head(connection, status, text).into_parts();
     let size = SizeHint::with_exact(text.len() as u64);

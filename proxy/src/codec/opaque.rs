@@ -59,6 +59,12 @@ struct Direction {
     finished: bool,
 }
 
+/// Source and destination of a direction.
+struct Ends<'a, From, To> {
+    from: &'a mut From,
+    to: &'a mut To,
+}
+
 /// Failure of a direction: of its source, or of its destination.
 enum Failure {
     Read(io::Error),
@@ -90,13 +96,11 @@ impl Direction {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        (from, to): (
-            &mut (impl AsyncRead + Unpin),
-            &mut (impl AsyncWrite + Unpin),
-        ),
+        ends: Ends<'_, impl AsyncRead + Unpin, impl AsyncWrite + Unpin>,
         space: &mut [u8],
         moved: &mut u64,
     ) -> Poll<Result<(), Failure>> {
+        let Ends { from, to } = ends;
         loop {
             ready!(self.poll_pending(cx, to, moved))?;
             if self.finished {
@@ -216,8 +220,8 @@ impl<A: Handler> AcceptedConnection<A> {
     async fn open(&mut self, asked: DownstreamTcp) -> Option<Box<ProxiedEndpoint>> {
         self.count_as(ConnectionProtocol::Tcp);
         let opened = self.server.handler.open(asked).await?;
-        let limits = (&self.server.settings.opaque, &self.server.timeouts);
-        let met = ProxiedEndpoint::new(opened, self.member.now(), limits);
+        let (settings, timeouts) = (&self.server.settings.opaque, &self.server.timeouts);
+        let met = ProxiedEndpoint::new(opened, self.member.now(), settings, timeouts);
         Some(Box::new(met))
     }
 
@@ -226,7 +230,7 @@ impl<A: Handler> AcceptedConnection<A> {
         let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
         let (transport, ahead, _counts) = socket.into_parts();
-        let mut pair = Pair::new((transport, ahead), met, guard);
+        let mut pair = Pair::new(transport, ahead, met, guard);
         let outcome = poll_fn(|cx| {
             let polled = pair.poll(cx, &member, &server.scratch);
             if let Some(passed) = pair.passed.take() {
@@ -256,7 +260,7 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
 }
 
 impl ProxiedEndpoint {
-    fn new(opened: Opened, now: Tick, (settings, timeouts): (&Settings, &Timeouts)) -> Self {
+    fn new(opened: Opened, now: Tick, settings: &Settings, timeouts: &Timeouts) -> Self {
         let Opened {
             upstream,
             preface,
@@ -315,7 +319,8 @@ impl ProxiedEndpoint {
 
 impl Pair {
     fn new(
-        (downstream, ahead): (Transport, Bytes),
+        downstream: Transport,
+        ahead: Bytes,
         met: Box<ProxiedEndpoint>,
         guard: Option<Box<FirstBytesGuard>>,
     ) -> Self {
@@ -391,14 +396,25 @@ impl Pair {
                 }
                 _ => false,
             },
-            None => match up.poll(cx, (&mut self.downstream, upstream), &mut space, received) {
-                Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Downstream, error),
-                Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Upstream, error),
-                polled => polled.is_ready(),
-            },
+            None => {
+                let ends = Ends {
+                    from: &mut self.downstream,
+                    to: upstream,
+                };
+                match up.poll(cx, ends, &mut space, received) {
+                    Poll::Ready(Err(Failure::Read(error))) => {
+                        return broke(Side::Downstream, error);
+                    }
+                    Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Upstream, error),
+                    polled => polled.is_ready(),
+                }
+            }
         };
-        let sides = (&mut *upstream, &mut self.downstream);
-        let down = match down.poll(cx, sides, &mut space, sent) {
+        let ends = Ends {
+            from: upstream,
+            to: &mut self.downstream,
+        };
+        let down = match down.poll(cx, ends, &mut space, sent) {
             Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Upstream, error),
             Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Downstream, error),
             polled => polled.is_ready(),

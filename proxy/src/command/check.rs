@@ -277,9 +277,9 @@ fn warning_about<T>(object: &Object<T>, code: Code, message: &str) -> Diagnostic
 /// Adds findings about the certificates that resources name, in files and Secrets.
 fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
     let store = Store::default();
-    let wanting = (&*loaded.set, &*identity.members);
+    let (resources, members) = (&*loaded.set, &*identity.members);
     let scope = Scope::Any(identity);
-    let mut look = certificates::look(&store, wanting, scope, certificates::now());
+    let mut look = certificates::look(&store, resources, members, scope, certificates::now());
     config_loader::fill_source_lines_with(&mut look.findings, text);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {

@@ -116,8 +116,13 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
     let (identity, resources) = (args.identity.identity(), &*loaded.set);
     let store = Store::default();
     let scope = Scope::Proxy(&identity);
-    let wanting = (resources, &*identity.members);
-    let look = certificates::look(&store, wanting, scope, certificates::now());
+    let look = certificates::look(
+        &store,
+        resources,
+        &identity.members,
+        scope,
+        certificates::now(),
+    );
     let found = [&loaded.diagnostics, &look.findings];
     let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
     print_findings(&found);
@@ -127,7 +132,7 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
         ..ExchangeSettings::default()
     };
     let survey = Survey::new(resources, &identity);
-    explain::explain(question, (&snapshot, &settings), &survey)
+    explain::explain(question, &snapshot, &settings, &survey)
 }
 
 /// Compiles resources for a proxy of this identity that carries no traffic.

@@ -96,6 +96,14 @@ pub struct Fields {
     pub authorities: String,
 }
 
+/// Place of a field in an object.
+pub struct FieldPlace {
+    /// Path within the object, such as `spec.servers[0].tls.mode`.
+    pub path: String,
+    /// Line in the file.
+    pub line: u32,
+}
+
 impl Fields {
     /// Returns the fields of the `tls` block at this path of an object.
     fn new<T>(object: &Object<T>, path: String, tls: &ServerTls) -> Self {
@@ -111,15 +119,21 @@ impl Fields {
     }
 
     /// Returns the whole path and the line of a field of `tls`; those of `tls` itself if the field is absent.
-    pub fn find(&self, path: &str) -> (String, u32) {
+    pub fn find(&self, path: &str) -> FieldPlace {
         match self.lines.iter().find(|(known, _)| **known == *path) {
-            Some((path, line)) => (format!("{}.{path}", self.tls), *line),
-            None => (self.tls.clone(), self.line),
+            Some((path, line)) => FieldPlace {
+                path: format!("{}.{path}", self.tls),
+                line: *line,
+            },
+            None => FieldPlace {
+                path: self.tls.clone(),
+                line: self.line,
+            },
         }
     }
 
     /// Returns the path and line of the field that names a certificate's chain, or its key.
-    pub fn identity(&self, index: usize, key: bool) -> (String, u32) {
+    pub fn identity(&self, index: usize, key: bool) -> FieldPlace {
         let paths = self.identities.get(index);
         self.find(paths.map_or("mode", |paths| &paths[usize::from(key)]))
     }

@@ -137,6 +137,20 @@ impl BuiltClusters {
     }
 }
 
+/// What clusters are built from.
+pub(in crate::compile) struct Sources<'a> {
+    pub inputs: &'a Inputs<'a>,
+    pub services: &'a Services,
+    pub policies: &'a Policies<'a>,
+    pub previous: &'a Snapshot,
+    pub changes: &'a Changes,
+    pub tape: &'a Tape,
+    /// Reads of the clusters of the previous snapshot.
+    pub reads: Readers<ClusterId>,
+    /// Reads of its virtual hosts.
+    pub host_reads: AllHostReads,
+}
+
 /// Builds the clusters that routes name.
 pub(in crate::compile) struct Clusters<'a> {
     services: &'a Services,
@@ -174,13 +188,17 @@ pub(in crate::compile) struct Clusters<'a> {
 }
 
 impl<'a> Clusters<'a> {
-    pub(in crate::compile) fn new(
-        inputs: &'a Inputs<'a>,
-        (services, policies): (&'a Services, &'a Policies<'a>),
-        previous: &'a Snapshot,
-        (reads, host_reads): (Readers<ClusterId>, AllHostReads),
-        (changes, tape): (&'a Changes, &'a Tape),
-    ) -> Self {
+    pub(in crate::compile) fn new(sources: Sources<'a>) -> Self {
+        let Sources {
+            inputs,
+            services,
+            policies,
+            previous,
+            changes,
+            tape,
+            reads,
+            host_reads,
+        } = sources;
         let identity = inputs.identity;
         let member: Arc<str> = identity.member().into();
         let source = workload_labels(&identity.labels, &identity.namespace, &member);

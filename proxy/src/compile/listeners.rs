@@ -293,7 +293,7 @@ impl ListenerCompiler<'_> {
                         servers.any(|bound| bound.serves_exports(self.identity))
                     }),
                 };
-                Service::Http(compiler.compile(("", used), clusters))
+                Service::Http(compiler.compile("", used, clusters))
             }
             Transport::Opaque => {
                 let compiler = OpaqueCompiler {

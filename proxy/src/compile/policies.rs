@@ -111,7 +111,7 @@ impl<'a> Policies<'a> {
             None => rules.first().map(|rule| at(rule, 0)).into_iter().collect(),
         };
         Some(ClusterPolicy {
-            balance: effective.balance((service, port), self.identity),
+            balance: effective.balance(service, port, self.identity),
             says_balancer: effective
                 .load_balancer
                 .is_some_and(|said| !matches!(said.algorithm, Algorithm::Unsaid)),
@@ -274,11 +274,12 @@ impl<'a> Effective<'a> {
         effective
     }
 
-    fn balance(&self, service: (&Service, u16), identity: &Identity) -> Balance {
+    fn balance(&self, service: &Service, port: u16, identity: &Identity) -> Balance {
         balance::balance(
             self.load_balancer,
             self.outlier_detection,
             service,
+            port,
             identity,
         )
     }

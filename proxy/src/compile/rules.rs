@@ -23,8 +23,8 @@ use http::{HeaderValue, StatusCode};
 use crate::compile::clusters::Clusters;
 use crate::compile::conditions::{conditions, pattern_of};
 use crate::compile::route_source::RouteSource;
-use crate::compile::rules::destinations::destination;
 use crate::compile::rules::destinations::split;
+use crate::compile::rules::destinations::{Placed, destination};
 use crate::compile::rules::scope::{RuleScope, Sourced};
 use crate::compile::rules::shifts::Variant;
 use crate::snapshot::{Destination, Route};
@@ -272,7 +272,7 @@ fn route(
         name: Arc::clone(name),
         provenance: sourced.provenance(rule.line),
         filters,
-        split: split(sourced, (destinations, &variant.shifts), scope, clusters),
+        split: split(sourced, destinations, &variant.shifts, scope, clusters),
         mirrors: mirrors(sourced, scope, clusters),
     })
 }
@@ -289,7 +289,12 @@ fn mirrors(
     let entries = written
         .enumerate()
         .map(|(position, (share, written, line))| {
-            let destination = destination(sourced, written, (position, line), scope, clusters);
+            let placed = Placed {
+                written,
+                position,
+                line,
+            };
+            let destination = destination(sourced, placed, scope, clusters);
             (share.parts_per_million(), destination)
         });
     Mirrors::build(entries)

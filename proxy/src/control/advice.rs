@@ -55,11 +55,11 @@ fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<
     let lines = [
         open_proxy(identity),
         strict.or_else(|| unused_account(identity, store)),
-        empty_namespace(resources, ("--namespace", &identity.namespace)),
+        empty_namespace(resources, "--namespace", &identity.namespace),
         // the default root namespace may be empty
         Some(("--root-namespace", &*identity.root_namespace))
             .filter(|(_, namespace)| *namespace != Identity::default().root_namespace)
-            .and_then(|flag| empty_namespace(resources, flag)),
+            .and_then(|(flag, namespace)| empty_namespace(resources, flag, namespace)),
     ];
     let providers = unknown_providers(resources, identity);
     lines.into_iter().flatten().chain(providers).collect()
@@ -171,7 +171,7 @@ fn unused_account(identity: &Identity, store: &Store) -> Option<String> {
 }
 
 /// Warning about a namespace of a flag that has no resources, though others have.
-fn empty_namespace(resources: &ResourceSet, (flag, namespace): (&str, &str)) -> Option<String> {
+fn empty_namespace(resources: &ResourceSet, flag: &str, namespace: &str) -> Option<String> {
     let known = namespaces(resources);
     if known.is_empty() || known.contains(namespace) {
         return None;

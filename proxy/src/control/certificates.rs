@@ -61,7 +61,8 @@ pub struct Look {
 /// Reads into the store all certificates that resources and the gateways of `members` use.
 pub fn look(
     store: &Store,
-    (resources, members): (&ResourceSet, &[MemberSettings]),
+    resources: &ResourceSet,
+    members: &[MemberSettings],
     scope: Scope<'_>,
     now: UnixSeconds,
 ) -> Look {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::Resolver;
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
@@ -54,23 +54,19 @@ pub fn system_lookup(servers: &[SocketAddr]) -> Result<Lookup, String> {
 
 fn lookup_of(servers: &[SocketAddr], file: &Path) -> Result<Lookup, String> {
     let system = SystemConf::read(file);
-    let conf = (system.config, system.options);
     match servers {
         [] if system.no_server.is_some() => Ok(lookup_without_servers(file.to_owned())),
         [] => {
-            let builder = Resolver::builder_with_config(conf.0, Sockets::default());
-            lookup_by(builder.with_options(conf.1))
+            let builder = Resolver::builder_with_config(system.config, Sockets::default());
+            lookup_by(builder.with_options(system.options))
         }
-        servers => lookup_by(resolver_with_servers(servers, conf)),
+        servers => lookup_by(resolver_with_servers(servers, system)),
     }
 }
 
 /// Makes a resolver from the system's configuration with other servers.
-fn resolver_with_servers(
-    servers: &[SocketAddr],
-    (system, options): (ResolverConfig, ResolverOpts),
-) -> Builder {
-    let (domain, search, _) = system.into_parts();
+fn resolver_with_servers(servers: &[SocketAddr], system: SystemConf) -> Builder {
+    let (domain, search, _) = system.config.into_parts();
     let servers = servers.iter().map(|server| {
         let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
         for connection in &mut connections {
@@ -80,7 +76,7 @@ fn resolver_with_servers(
     });
     let config = ResolverConfig::from_parts(domain, search, servers.collect());
     let builder = Resolver::builder_with_config(config, Sockets::default());
-    builder.with_options(options)
+    builder.with_options(system.options)
 }
 
 /// Tasks that follow names; dropping this ends them.

@@ -113,15 +113,15 @@ impl Checker {
                 continue;
             };
             for (number, endpoint) in cluster.endpoints().iter().enumerate() {
-                let place = (Arc::clone(cluster), EndpointIdx(number as u32));
+                let index = EndpointIdx(number as u32);
                 let known = before.remove(&endpoint.state.id);
                 let known = known.filter(|known| known.goes_on(check));
                 let followed = match known {
                     Some(known) => {
-                        known.subject.0.replace(place);
+                        known.subject.0.replace((Arc::clone(cluster), index));
                         known
                     }
-                    None => self.begin(place),
+                    None => self.begin(Arc::clone(cluster), index),
                 };
                 self.followed.insert(endpoint.state.id, followed);
             }
@@ -131,11 +131,11 @@ impl Checker {
         }
     }
 
-    fn begin(&mut self, place: (Arc<Cluster>, EndpointIdx)) -> CheckedEndpoint {
-        let turns = self.turns.entry(place.0.id());
+    fn begin(&mut self, cluster: Arc<Cluster>, index: EndpointIdx) -> CheckedEndpoint {
+        let turns = self.turns.entry(cluster.id());
         let turns = turns.or_insert_with(|| Rc::new(Semaphore::new(CHECKS_OF_CLUSTER_MAX)));
         let turns = Rc::clone(turns);
-        let subject = Rc::new(CurrentEndpoint(RefCell::new(place)));
+        let subject = Rc::new(CurrentEndpoint(RefCell::new((cluster, index))));
         let task = follow(Rc::clone(&subject), Rc::clone(&self.shared), turns);
         CheckedEndpoint {
             subject,

@@ -40,7 +40,8 @@ impl Publisher {
     /// Makes a publisher that has published nothing; the slot holds an empty snapshot of generation 0.
     pub fn new(
         identity: Identity,
-        (registry, certificates): (Arc<Registry>, Arc<Store>),
+        registry: Arc<Registry>,
+        certificates: Arc<Store>,
         telemetry: Arc<Telemetry>,
         slot: SnapshotSlot,
     ) -> Self {
@@ -245,7 +246,8 @@ mod tests {
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
         let mut publisher = Publisher::new(
             Identity::default(),
-            (Arc::default(), Arc::default()),
+            Arc::default(),
+            Arc::default(),
             Arc::clone(&telemetry),
             Arc::clone(&slot),
         );

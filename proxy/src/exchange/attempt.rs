@@ -16,6 +16,7 @@ pub mod send;
 use self::facts::RequestFacts;
 use self::machine::Causes;
 use self::request::{AttemptResult, ForwardedRequest};
+use self::retries::FirstAttempt;
 use super::record::Record;
 use super::select::context::RequestContext;
 
@@ -48,7 +49,7 @@ pub fn run(
 /// Whether a first attempt is the only one.
 enum Verdict {
     /// The request is retried, or goes on to the next tier.
-    Failed(Box<(AttemptResult, Causes)>),
+    Failed(Box<FirstAttempt>),
     /// The result goes to the client.
     Final(AttemptResult),
 }
@@ -69,6 +70,9 @@ fn judge(
     let causes = Causes::of(&first, &facts);
     match causes.are_none() {
         true => Verdict::Final(first),
-        false => Verdict::Failed(Box::new((first, causes))),
+        false => Verdict::Failed(Box::new(FirstAttempt {
+            result: first,
+            causes,
+        })),
     }
 }

@@ -103,7 +103,8 @@ pub(super) fn authorize_connection(
     worker: &Worker,
     policies: &Policies,
     client: Client,
-    (peer, server_name): (PeerIdentity<'_>, Option<&str>),
+    peer: PeerIdentity<'_>,
+    server_name: Option<&str>,
 ) -> Result<(), String> {
     let subject = of_connection(client, peer, server_name);
     matched(worker, policies.audit.first_match(&subject));

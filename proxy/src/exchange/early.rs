@@ -88,7 +88,7 @@ async fn admit(
         None => Ok(None),
         // boxed: few routes have limits that a service counts
         Some(service) => {
-            let added = Box::pin(limit::service::ask((limits, service), context, request)).await;
+            let added = Box::pin(limit::service::ask(limits, service, context, request)).await;
             added.map(|added| (!added.is_empty()).then(|| Box::new(added)))
         }
     }

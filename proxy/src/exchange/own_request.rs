@@ -87,7 +87,7 @@ impl OwnRequest {
                 readdressed: false,
             };
             let watch = EndpointWatch::new(&worker, may);
-            match watch.over((&self.picked, None), is_pending, sent).await {
+            match watch.over(&self.picked, None, is_pending, sent).await {
                 Ok(sent) => return sent,
                 Err(instead) => {
                     moves += 1;

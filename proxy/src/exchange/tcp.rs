@@ -257,14 +257,13 @@ async fn connect(
         if record.connect.is_some() && is_loop(&picked.endpoint().address, target.snapshot()) {
             return Err(LocalReply::PROXY_ITSELF);
         }
-        let connecting = connect_to(worker, &picked, (target, &tunnel), record);
+        let connecting = connect_to(worker, &picked, target, &tunnel, record);
         let may = Moves {
             at_all: moves < MOVES_MAX,
             readdressed: true,
         };
         let watch = EndpointWatch::new(worker, may);
-        let watched = (&picked, Some(&tried));
-        match watch.over(watched, || true, connecting).await {
+        match watch.over(&picked, Some(&tried), || true, connecting).await {
             Ok(Ok(made)) => {
                 picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&made.upstream.ends));
@@ -309,7 +308,8 @@ async fn connect(
 async fn connect_to(
     worker: &Worker,
     picked: &PickedEndpoint,
-    (target, tunnel): (&Target, &Option<Arc<Tunnel>>),
+    target: &Target,
+    tunnel: &Option<Arc<Tunnel>>,
     record: &Record,
 ) -> Result<UpstreamConnection, Error> {
     let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
@@ -515,7 +515,7 @@ impl Record {
         };
         let judged = asked.and_then(|()| {
             let policies = &authorization.tcp;
-            authorize::authorize_connection(&self.worker, policies, client, (peer, server_name))
+            authorize::authorize_connection(&self.worker, policies, client, peer, server_name)
         });
         judged.map_err(|reason| {
             self.termination = Some(reason.into());

@@ -54,8 +54,12 @@ pub fn judge(
         let (peer, name) = (connection.peer(), connection.server_name());
         return explain(authorize::of_connection(connection.client, peer, name));
     }
-    let trust = (settings.trusted_hops, settings.is_sidecar);
-    let origin = Origin::of(&connection, trust, request.headers());
+    let origin = Origin::of(
+        &connection,
+        settings.trusted_hops,
+        settings.is_sidecar,
+        request.headers(),
+    );
     let rng = &mut SmallRng::seed_from_u64(0);
     let mut cleaned = clean::clean(&mut request, &connection, &origin, settings, rng);
     find_route::normalize(&mut request).map_err(|refusal| refusal.body.to_string())?;

@@ -48,7 +48,16 @@ pub(super) fn destinations(
         authority: effect::authority(&route.filters, Some(destination.position)),
         edits: effect::edits(&route.filters, Some(destination.position)),
         grpc_web: grpc_web(&destination.name, found, survey),
-        ..choice(kind, (weight, destination), total, snapshot, survey)
+        ..choice(
+            kind,
+            &Weighted {
+                destination,
+                weight,
+                total,
+            },
+            snapshot,
+            survey,
+        )
     };
     let mut choices: Vec<DestinationChoice> = split.entries().map(asked).collect();
     let authority = find_route::authority(request.head);
@@ -83,7 +92,6 @@ pub(super) fn destinations(
             };
             let keys: Vec<&HashKey> = affinity::keys(Some(split), snapshot).collect();
             let template = template(route, destination, request);
-            let edits = (&route.filters, destination);
             let lookup = HashLookup {
                 cluster,
                 snapshot,
@@ -91,7 +99,7 @@ pub(super) fn destinations(
                 keys: &keys,
                 client: client(request.head),
                 scheme: request.scheme,
-                head: HashedHead::edited(request.head, edits, &template),
+                head: HashedHead::edited(request.head, &route.filters, destination, &template),
             };
             follow_key(used, &lookup, choice.probability);
         }
@@ -275,15 +283,14 @@ pub(super) fn of_connection(
         connection.extensions_mut().insert(client);
     }
     let asked = |(weight, destination): (u64, &Destination)| {
+        let weighted = Weighted {
+            destination,
+            weight,
+            total: split.total(),
+        };
         let mut choice = DestinationChoice {
             unused_reason: idle(weight, TrafficKind::Connection),
-            ..choice(
-                TrafficKind::Connection,
-                (weight, destination),
-                split.total(),
-                snapshot,
-                survey,
-            )
+            ..choice(TrafficKind::Connection, &weighted, snapshot, survey)
         };
         let cluster = snapshot.cluster(destination.cluster);
         let target = Target::find(shared, destination.cluster);
@@ -321,14 +328,25 @@ fn idle(weight: u64, what: TrafficKind) -> Option<String> {
     (weight == 0).then(|| format!("weight 0: no {what} goes here"))
 }
 
+/// Destination of a rule, with its weight and that of all destinations.
+struct Weighted<'a> {
+    destination: &'a Destination,
+    weight: u64,
+    total: u64,
+}
+
 /// Describes a destination, without the parts that depend on the request.
 fn choice(
     what: TrafficKind,
-    (weight, destination): (u64, &Destination),
-    total: u64,
+    weighted: &Weighted<'_>,
     snapshot: &Snapshot,
     survey: &Survey<'_>,
 ) -> DestinationChoice {
+    let Weighted {
+        destination,
+        weight,
+        total,
+    } = *weighted;
     let probability = weight as f64 / total as f64;
     let cluster = snapshot.cluster(destination.cluster);
     let (host, port, subset) = parts(&destination.name);

@@ -10,22 +10,38 @@ use super::sent::ConnectionFacts;
 use crate::compile::Survey;
 use crate::exchange::worker::SnapshotRef;
 use crate::snapshot::{
-    Chain, Chains, Handling, Intake, Listener, OpaqueRoutes, Service, Then, TlsBytes,
+    Chain, Chains, Destination, Handling, Intake, Listener, OpaqueRoutes, Service, Then, TlsBytes,
 };
+use traffic::cluster::Split;
 use traffic::route::{OpaqueHead, OpaqueRule, RuleIdx};
 
 /// Maximum number of names that are listed when no server has the requested one.
 const NAMES_LISTED_MAX: usize = 20;
 
-/// Explains the TLS or TCP connection of a request to the server with this name. Returns whether that is the whole
+/// Connection that is explained.
+#[derive(Clone, Copy)]
+pub(super) struct ExplainedConnection<'a> {
+    /// Name or address of the server that the client asks for.
+    pub name: &'a str,
+    pub client: Option<IpAddr>,
+    /// Address that the client dialed, of a captured connection.
+    pub dialed: Option<SocketAddr>,
+}
+
+/// Explains the TLS or TCP connection of a request. Returns whether that is the whole
 /// explanation: the connection is proxied as raw TCP, or no server has this name.
 pub(super) fn explain(
     answer: &mut Explanation,
-    (listener, name): (&Listener, &str),
-    (client, dialed): (Option<IpAddr>, Option<SocketAddr>),
+    listener: &Listener,
+    connection: ExplainedConnection<'_>,
     snapshot: &SnapshotRef,
     survey: &Survey<'_>,
 ) -> bool {
+    let ExplainedConnection {
+        name,
+        client,
+        dialed,
+    } = connection;
     for skipped in &listener.skipped {
         answer.unreachable.push(Note {
             source: Some((&skipped.provenance).into()),
@@ -78,7 +94,9 @@ pub(super) fn explain(
         dialed,
         sni,
     };
-    rules(answer, routes, (head, &ends), (snapshot, survey));
+    if let Some(split) = rules(answer, routes, &head) {
+        answer.destinations = cluster::of_connection(split, snapshot, survey, &ends);
+    }
     if let Service::Tls(chains) = &listener.service
         && let Some(closed) = chains.find(sni).and_then(without_certificate)
     {
@@ -138,13 +156,13 @@ fn names(chains: &Chains) -> Note {
     }
 }
 
-fn rules(
+/// Describes the rules up to the first that matches. Returns its destinations.
+fn rules<'r>(
     answer: &mut Explanation,
-    routes: &OpaqueRoutes,
-    (head, ends): (OpaqueHead<'_>, &ConnectionFacts<'_>),
-    (snapshot, survey): (&SnapshotRef, &Survey<'_>),
-) {
-    let won = routes.table.find(&head);
+    routes: &'r OpaqueRoutes,
+    head: &OpaqueHead<'_>,
+) -> Option<&'r Split<Destination>> {
+    let won = routes.table.find(head);
     let all = routes.table.rules();
     let tried = all.iter().zip(0..).filter(|(rule, number)| {
         // of the thousands of AUTO_PASSTHROUGH rules, show only the matching one
@@ -157,13 +175,13 @@ fn rules(
             name: String::new(),
             source: (&rule.provenance).into(),
             matched: won == Some(RuleIdx(number)),
-            conditions: conditions(rule, &head),
+            conditions: conditions(rule, head),
         })
         .collect();
     let Some(won) = won else {
         let asked = head.sni.unwrap_or("a connection without SNI");
         answer.outcome = Outcome::closed("NR", format!("no rule matches {asked}"));
-        return;
+        return None;
     };
     answer.rules_not_tried = all.len() - won.index() - 1;
     answer.outcome = Outcome::FORWARDED;
@@ -178,9 +196,7 @@ fn rules(
             ),
         });
     }
-    if let Some(split) = &route.split {
-        answer.destinations = cluster::of_connection(split, snapshot, survey, ends);
-    }
+    route.split.as_ref()
 }
 
 fn conditions(rule: &OpaqueRule, head: &OpaqueHead<'_>) -> Vec<Condition> {

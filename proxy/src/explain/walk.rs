@@ -13,6 +13,7 @@ use super::answer::{
     Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome, RequestSummary, RuleTried,
     Source,
 };
+use super::connection::ExplainedConnection;
 use super::effect::ExplainedRequest;
 use super::question::ListenerWish;
 use super::{Question, authorization, cluster, connection, effect, secret};
@@ -41,17 +42,19 @@ const HOSTS_LISTED_MAX: usize = 20;
 /// snapshot.
 pub fn explain(
     question: &Question,
-    traffic: (&Arc<Snapshot>, &ExchangeSettings),
+    snapshot: &Arc<Snapshot>,
+    settings: &ExchangeSettings,
     survey: &Survey<'_>,
 ) -> Explanation {
-    let mut answer = walk(question, traffic, survey);
+    let mut answer = walk(question, snapshot, settings, survey);
     answer.apply_failures();
     answer
 }
 
 fn walk(
     question: &Question,
-    (snapshot, settings): (&Arc<Snapshot>, &ExchangeSettings),
+    snapshot: &Arc<Snapshot>,
+    settings: &ExchangeSettings,
     survey: &Survey<'_>,
 ) -> Explanation {
     let mut request = question.request();
@@ -63,11 +66,15 @@ fn walk(
     };
     answer.listener = Some(choice);
     answer.hints.extend(rejected_policies(listener, survey));
-    let connection = downstream(listener, &name, (question.address, question.client));
+    let connection = downstream(listener, &name, question.address, question.client);
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let ends = (question.client, connection.dialed());
     let policies = authorize::of_listener(&shared, listener).map(|one| (one, &**snapshot));
-    if connection::explain(&mut answer, (listener, &name), ends, &shared, survey) {
+    let explained = ExplainedConnection {
+        name: &name,
+        client: question.client,
+        dialed: connection.dialed(),
+    };
+    if connection::explain(&mut answer, listener, explained, &shared, survey) {
         let (peer, name) = (connection.peer(), connection.server_name());
         let subject = authorize::of_connection(connection.client, peer, name);
         judged(&mut answer, policies, question.identified(subject));
@@ -79,7 +86,7 @@ fn walk(
     };
     let hint = scheme_hint(question, listener, &connection);
     answer.hints.extend(hint);
-    let (found, origin) = find(&mut request, &connection, (&shared, settings));
+    let (found, origin) = find(&mut request, &connection, &shared, settings);
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
     let local = connection.client.destination.ip();
@@ -165,7 +172,8 @@ fn rejected_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Note> {
 fn downstream(
     listener: &Listener,
     name: &str,
-    (address, client): (Option<IpAddr>, Option<IpAddr>),
+    address: Option<IpAddr>,
+    client: Option<IpAddr>,
 ) -> Connection {
     let client = client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let peer = SocketAddr::new(client, 0);
@@ -209,10 +217,15 @@ fn scheme_hint(question: &Question, listener: &Listener, connection: &Connection
 fn find(
     request: &mut Request<()>,
     connection: &Connection,
-    (snapshot, settings): (&SnapshotRef, &ExchangeSettings),
+    snapshot: &SnapshotRef,
+    settings: &ExchangeSettings,
 ) -> (Result<Found, LocalReply>, Origin) {
-    let trust = (settings.trusted_hops, settings.is_sidecar);
-    let origin = Origin::of(connection, trust, request.headers());
+    let origin = Origin::of(
+        connection,
+        settings.trusted_hops,
+        settings.is_sidecar,
+        request.headers(),
+    );
     let scheme = origin.scheme;
     let rng = &mut SmallRng::seed_from_u64(0);
     let cleaned = &mut clean::clean(request, connection, &origin, settings, rng);
@@ -267,7 +280,7 @@ fn choose_listener<'s>(
     let all = || snapshot.listeners.values();
     let serves = |listener: &&Arc<Listener>| {
         let name = question.server_name.as_deref().unwrap_or(host);
-        let connection = downstream(listener, name, (question.address, None));
+        let connection = downstream(listener, name, question.address, None);
         let hosts = listener.http(connection.security());
         let named = chain(listener, &connection).is_some();
         let local = connection.client.destination.ip();

@@ -35,6 +35,22 @@ pub struct HandedOff {
     pub(super) slot: AdmissionPermit,
 }
 
+impl HandedOff {
+    pub(super) fn new(
+        transport: Transport,
+        listener: Arc<ListenerKey>,
+        remote: SocketAddr,
+        slot: AdmissionPermit,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            socket: Detached::from(transport)?,
+            listener,
+            remote,
+            slot,
+        })
+    }
+}
+
 /// Receives the connections for a worker.
 pub type Receiver = UnboundedReceiver<HandedOff>;
 
@@ -52,21 +68,9 @@ impl Handoff {
     }
 
     /// Sends a connection to another worker.
-    pub(super) fn send(
-        &self,
-        worker: usize,
-        transport: Transport,
-        (listener, remote): (Arc<ListenerKey>, SocketAddr),
-        slot: AdmissionPermit,
-    ) -> io::Result<()> {
-        let handed_off = HandedOff {
-            socket: Detached::from(transport)?,
-            listener,
-            remote,
-            slot,
-        };
+    pub(super) fn send(&self, worker: usize, connection: HandedOff) -> io::Result<()> {
         // A worker that has ended drops the connection, as it drops its own.
-        let sent = self.workers[worker].send(handed_off);
+        let sent = self.workers[worker].send(connection);
         sent.map_err(|_| io::ErrorKind::ConnectionAborted.into())
     }
 }

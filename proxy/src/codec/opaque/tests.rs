@@ -11,7 +11,11 @@ async fn once(
     let mut space = [0; 64];
     let mut moved = 0;
     let polled = poll_fn(|cx| {
-        let polled = direction.poll(cx, (&mut *from, &mut *to), &mut space, &mut moved);
+        let ends = Ends {
+            from: &mut *from,
+            to: &mut *to,
+        };
+        let polled = direction.poll(cx, ends, &mut space, &mut moved);
         Poll::Ready(matches!(polled, Poll::Ready(Ok(()))))
     });
     (polled.await, moved)

@@ -71,7 +71,10 @@ fn backends(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
     });
     let workloads = resources.workload_entries.values();
     let workloads = workloads.map(|workload| (&*workload.spec, Vec::new()));
-    let local: Vec<_> = inline.chain(workloads).flat_map(local_addresses).collect();
+    let local: Vec<_> = inline
+        .chain(workloads)
+        .flat_map(|(entry, ports)| local_addresses(entry, ports))
+        .collect();
     let apps: BTreeSet<_> = local.iter().map(|(_, entry)| label(entry, "app")).collect();
     let named = local.into_iter().map(|(address, entry)| {
         let (app, version) = (label(entry, "app"), label(entry, "version"));
@@ -135,7 +138,8 @@ fn pairs<'a, A, B>(first: &'a [A], second: &'a [B]) -> impl Iterator<Item = (&'a
 
 /// Returns the loopback addresses of an endpoint. `ports` are those of its service, for an endpoint without ports.
 fn local_addresses(
-    (entry, mut ports): (&WorkloadEntry, Vec<u16>),
+    entry: &WorkloadEntry,
+    mut ports: Vec<u16>,
 ) -> impl Iterator<Item = (SocketAddr, &WorkloadEntry)> {
     let ip = match entry.address {
         EndpointAddress::Ip(ip) if ip.is_loopback() => Some(ip),

@@ -43,7 +43,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
     let counts = Counts::default();
     calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
-    let introduction = introduction(&dir, (edge, calls, admin), args);
+    let introduction = introduction(&dir, edge, calls, admin, args);
     let requests_per_second = args.requests_per_second;
     // the introduction mentions Ctrl-C, which may be pressed at once
     let started = move || {
@@ -121,7 +121,9 @@ fn addresses(
 
 fn introduction(
     dir: &Path,
-    (edge, calls, admin): (SocketAddr, SocketAddr, SocketAddr),
+    edge: SocketAddr,
+    calls: SocketAddr,
+    admin: SocketAddr,
     args: &DemoArgs,
 ) -> String {
     let policy = dir.join(files::POLICY);

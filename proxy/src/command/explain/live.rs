@@ -101,11 +101,7 @@ mod tests {
         let question = Question::parse("GET", "http://a.com/x?y=1&z").unwrap();
         let (resources, identity) = Default::default();
         let survey = Survey::new(&resources, &identity);
-        let answer = explain(
-            &question,
-            (&Default::default(), &Default::default()),
-            &survey,
-        );
+        let answer = explain(&question, &Default::default(), &Default::default(), &survey);
         let (address, thread) = serve("200 OK", serde_json::to_string(&answer).unwrap());
         let args = args(&[
             "GET",

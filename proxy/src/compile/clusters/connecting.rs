@@ -96,15 +96,14 @@ impl Clusters<'_> {
             service,
             cluster: base,
             members,
+            asked: policy.tls.as_ref(),
+            store: self.certificates,
         };
-        let asked = policy.tls.as_ref();
-        let of_cluster = purpose.tls(asked, self.certificates);
+        let of_cluster = purpose.tls();
         pool.tls = of_cluster.clone().map(|tls| tls as _);
         let mut facts: Vec<&Facts> = members.iter().map(|member| &*member.facts).collect();
         facts.dedup_by_key(|facts| std::ptr::from_ref(*facts));
-        let each = |facts: &&Facts| {
-            purpose.of(facts, (asked, of_cluster.as_ref()), port, self.certificates)
-        };
+        let each = |facts: &&Facts| purpose.of(facts, of_cluster.as_ref(), port);
         let mut each: Vec<EndpointTls> = facts.iter().map(each).collect();
         let is_own = |tls: &EndpointTls| *tls != EndpointTls::OfCluster;
         if !each.is_empty() && each.iter().all(is_own) {

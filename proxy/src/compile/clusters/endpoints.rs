@@ -51,7 +51,8 @@ impl Clusters<'_> {
     pub(in crate::compile) fn endpoints(
         &self,
         making: &Making<'_>,
-        (members, tls): (&[&Workload], &TlsOf),
+        members: &[&Workload],
+        tls: &TlsOf,
         previous: Option<&Arc<Cluster>>,
     ) -> Vec<Endpoint> {
         let mut found: Vec<Found<'_>> = Vec::with_capacity(members.len());
@@ -128,7 +129,8 @@ impl Clusters<'_> {
                 scope: scope(making.base, facts),
                 stats: self.stats_of_workload(
                     &mut known.stats,
-                    (making.direction, making.service),
+                    making.direction,
+                    making.service,
                     facts,
                 ),
             })

@@ -24,7 +24,7 @@ use crate::telemetry::Workload as WorkloadLabels;
 use traffic::cluster::federation::{Pool, RotationCursors};
 use traffic::cluster::locality::{self, TopologyLabels};
 use traffic::cluster::{
-    Absence, Balance, Cluster, Dialed, Endpoint, EndpointTls, Federation, HealthCheck, LabelSource,
+    Balance, Cluster, Dialed, Endpoint, EndpointTls, Federation, HealthCheck, LabelSource,
     Locality, Parts, Plan, Pods, Probe, SharedProperties,
 };
 use traffic::provenance::Sources;
@@ -45,25 +45,25 @@ impl Clusters<'_> {
             policy,
             ..
         } = *making;
-        let StandsFor {
-            is_pool,
-            pools,
-            absence,
-        } = stands_for;
         self.note_names(members);
         // the serial of the TLS settings stands in for the certificates
         self.view.read(CERTIFICATES, || 0);
         let Connecting { pool, tls, serial } = self.connecting(making, members);
-        let fingerprint = self.fingerprint(making, members, (&pools, absence), serial);
+        let fingerprint = self.fingerprint(making, members, &stands_for, serial);
         let previous = self.previous.cluster(state.id);
         if let Some(before) = previous
             && before.fingerprint == fingerprint
         {
             return Arc::clone(before);
         }
+        let StandsFor {
+            is_pool,
+            pools,
+            absence,
+        } = stands_for;
         let before = previous.and_then(|before| before.federation.as_deref());
         let federation = pools.map(|pools| self.federation(pools, before, &state, &service.host));
-        let endpoints = self.endpoints(making, (members, &tls), previous);
+        let endpoints = self.endpoints(making, members, &tls, previous);
         let plan = self.plan(&policy.balance, &endpoints, is_pool);
         let has_pods = service.is_headless
             && making.direction == Direction::Outbound
@@ -185,7 +185,7 @@ impl Clusters<'_> {
         &self,
         making: &Making<'_>,
         members: &[&Workload],
-        stands_for: (&Option<Vec<Pool>>, Option<Absence>),
+        stands_for: &StandsFor,
         tls: u64,
     ) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -198,7 +198,7 @@ impl Clusters<'_> {
             making.dials,
         )
             .hash(&mut hasher);
-        stands_for.hash(&mut hasher);
+        (&stands_for.pools, stands_for.absence).hash(&mut hasher);
         for workload in members {
             if let Some(name) = workload.host.name() {
                 self.view.read(ADDRESSES, || 0);

@@ -27,7 +27,8 @@ impl Clusters<'_> {
     pub(in crate::compile) fn stats_of_workload(
         &self,
         known: &mut RequestStatsByLabels,
-        (direction, service): (Direction, &Service),
+        direction: Direction,
+        service: &Service,
         facts: &Facts,
     ) -> Arc<RequestStats> {
         let member = facts.member.as_ref();

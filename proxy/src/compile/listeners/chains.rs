@@ -127,7 +127,7 @@ impl ChainCompiler<'_> {
                         exports: self.exports.filter(|_| bound.serves_exports(self.identity)),
                     };
                     let only = std::slice::from_ref(bound);
-                    Then::Http(hosts.compile((id, only), clusters))
+                    Then::Http(hosts.compile(id, only, clusters))
                 } else {
                     Then::Opaque(opaque.compile(Rules::Tcp, bound, clusters))
                 };

@@ -79,7 +79,7 @@ pub(in crate::compile) fn hosts<'a>(
             });
             for host in served.into_iter().chain(further) {
                 let parts = hosts.entry(host).or_default();
-                parts.attach(source, (&bound.reference, number == 0));
+                parts.attach(source, &bound.reference, number == 0);
                 parts.served_by(bound);
             }
         }
@@ -106,7 +106,7 @@ fn lets_in(server: &Server, source: &RouteSource, host: &str) -> bool {
 
 impl<'a> HostParts<'a> {
     /// Adds a route source of a server. A source keeps its first position.
-    fn attach(&mut self, source: &'a RouteSource, (gateway, of_first): (&'a GatewayRef, bool)) {
+    fn attach(&mut self, source: &'a RouteSource, gateway: &'a GatewayRef, of_first: bool) {
         // the hosts of one server come in a row
         let known = match of_first {
             true => self.attached.last_mut(),
@@ -153,7 +153,8 @@ impl HostCompiler<'_> {
     /// Returns all virtual hosts; those of the previous snapshot if they have not changed.
     pub(in crate::compile) fn compile(
         &self,
-        (name, servers): (&str, &[Bound<'_>]),
+        name: &str,
+        servers: &[Bound<'_>],
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
         let mut kept = KeptHosts::take(format!("{:?} {name}", self.key), clusters);
@@ -164,14 +165,15 @@ impl HostCompiler<'_> {
             false => None,
         };
         let is_patched = patched.is_some();
-        let hosts = patched.unwrap_or_else(|| self.all((inputs, servers), &mut kept, clusters));
+        let hosts = patched.unwrap_or_else(|| self.all(inputs, servers, &mut kept, clusters));
         kept.put(is_patched, clusters);
         hosts
     }
 
     fn all(
         &self,
-        (inputs, servers): (u64, &[Bound<'_>]),
+        inputs: u64,
+        servers: &[Bound<'_>],
         kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {

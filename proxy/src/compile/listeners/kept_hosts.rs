@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::compile::clusters::Clusters;
 use crate::compile::rules::Compiled;
-use crate::compile::update::host_reads::HostReads;
+use crate::compile::update::host_reads::{HostReads, PartKey};
 use crate::snapshot::{Route, VirtualHost};
 use traffic::route::{Rule, Table};
 
@@ -15,11 +15,11 @@ pub(in crate::compile) struct KeptHosts {
     servers: String,
     reads: HostReads,
     /// Virtual hosts that the change rebuilds, each with the resource that caused it.
-    touched: HashMap<(Arc<str>, u64), Arc<str>>,
+    touched: HashMap<PartKey, Arc<str>>,
     /// Resource whose change rebuilds the list of virtual hosts.
     cause: Option<Arc<str>>,
     /// Virtual hosts of this compile so far: a sidecar may serve one as a service and for its route source.
-    now: HashMap<(Arc<str>, u64), Option<Arc<VirtualHost>>>,
+    now: HashMap<PartKey, Option<Arc<VirtualHost>>>,
 }
 
 /// Virtual host that is kept or made.
@@ -72,7 +72,7 @@ impl KeptHosts {
 
     /// Returns the names of the virtual hosts that the change rebuilds.
     pub(in crate::compile) fn touched(&self) -> BTreeSet<Arc<str>> {
-        let names = self.touched.keys().map(|(name, _)| name);
+        let names = self.touched.keys().map(|part| &part.name);
         names.cloned().collect()
     }
 
@@ -85,7 +85,10 @@ impl KeptHosts {
         make: impl FnOnce(&mut Clusters<'_>) -> Option<Vec<Compiled>>,
     ) -> Option<Arc<VirtualHost>> {
         let inputs = clusters.inputs((host.inputs, &host.name, host.is_grpc_web));
-        let part = (Arc::clone(&host.name), inputs);
+        let part = PartKey {
+            name: Arc::clone(&host.name),
+            inputs,
+        };
         if let Some(known) = self.now.get(&part) {
             return known.clone();
         }
@@ -96,7 +99,7 @@ impl KeptHosts {
 
     fn kept_or_made(
         &mut self,
-        part: &(Arc<str>, u64),
+        part: &PartKey,
         host: HostPart<'_>,
         clusters: &mut Clusters<'_>,
         make: impl FnOnce(&mut Clusters<'_>) -> Option<Vec<Compiled>>,
@@ -109,7 +112,7 @@ impl KeptHosts {
         let tape = clusters.tape();
         let (compiled, reads) = tape.part(|| make(clusters));
         let mut hasher = DefaultHasher::new();
-        (part.1, reads.answers()).hash(&mut hasher);
+        (part.inputs, reads.answers()).hash(&mut hasher);
         let fingerprint = hasher.finish();
         self.reads.hosts.insert(part.clone(), reads);
         let compiled = compiled?;

@@ -122,10 +122,14 @@ impl OpaqueCompiler<'_> {
         // the smallest block first, then the first source
         addressed.sort_by_key(|(net, _)| u8::MAX - net.prefix_len());
         for (net, source) in addressed {
-            self.tcp_of(source, bound, (Some(net), clusters), compiled);
+            compiled.extend(self.tcp_of(source, bound, Some(net), clusters));
         }
         for source in self.attached(bound) {
-            if self.tcp_of(source, bound, (None, clusters), compiled) {
+            let rules = self.tcp_of(source, bound, None, clusters);
+            let last = rules.last();
+            let takes_all = last.is_some_and(|(rule, _)| rule.conditions.source_subnets.is_empty());
+            compiled.extend(rules);
+            if takes_all {
                 return;
             }
         }
@@ -139,15 +143,16 @@ impl OpaqueCompiler<'_> {
         nets.collect()
     }
 
-    /// Adds the rules of a route source that match, up to the first one without a condition; returns whether there is
-    /// one. With a subnet, the rules are limited to connections to it.
+    /// Returns the rules of a route source that match, up to the first one for every client. With a subnet, the rules
+    /// are limited to connections to it.
     fn tcp_of(
         &self,
         source: &RouteSource,
         bound: &Bound<'_>,
-        (to, clusters): (Option<IpNet>, &mut Clusters<'_>),
-        compiled: &mut Vec<Compiled>,
-    ) -> bool {
+        to: Option<IpNet>,
+        clusters: &mut Clusters<'_>,
+    ) -> Vec<Compiled> {
+        let mut compiled = Vec::new();
         for rule in source.tcp(clusters.view()) {
             for (line, clients) in self.admitting(rule, &bound.reference) {
                 let provenance = source.provenance(line);
@@ -166,11 +171,11 @@ impl OpaqueCompiler<'_> {
                     route,
                 ));
                 if takes_all {
-                    return true;
+                    return compiled;
                 }
             }
         }
-        false
+        compiled
     }
 
     /// Returns the lines of the match blocks by which a `tcp` rule accepts connections of a server, with the client
@@ -274,7 +279,7 @@ impl OpaqueCompiler<'_> {
                     weighted.weight
                 };
                 for part in &shift.parts {
-                    let to = part_of(&shift, part, (position, port), clusters);
+                    let to = part_of(&shift, part, position, port, clusters);
                     entries.push((weight.saturating_mul(part.weight_percent), to));
                 }
                 continue;

@@ -28,7 +28,8 @@ const IMPLIED_LOCAL_ERRORS: u32 = 3;
 pub(in crate::compile) fn balance(
     balancer: Option<&LoadBalancer>,
     outlier: Option<&OutlierDetection>,
-    (service, port): (&Service, u16),
+    service: &Service,
+    port: u16,
     identity: &Identity,
 ) -> Balance {
     let setting = balancer.and_then(|balancer| balancer.locality.as_deref());

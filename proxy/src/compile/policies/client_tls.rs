@@ -59,22 +59,21 @@ pub(in crate::compile) struct Purpose<'a> {
     /// Name of the cluster, `outbound|PORT|SUBSET|HOST`.
     pub cluster: &'a str,
     pub members: &'a [&'a Workload],
+    /// TLS settings of the rule.
+    pub asked: Option<&'a RuleTls>,
+    pub store: &'a Store,
     /// Whether a PeerAuthentication disables mesh mTLS for workloads with these facts.
     pub takes_plain_text: &'a dyn Fn(&Facts) -> bool,
 }
 
 impl Purpose<'_> {
     /// Returns the TLS settings of the cluster: those of the rule, else automatic mesh mTLS.
-    pub(in crate::compile) fn tls(
-        &self,
-        asked: Option<&RuleTls>,
-        store: &Store,
-    ) -> Option<Arc<Tls>> {
-        let settings = match asked {
+    pub(in crate::compile) fn tls(&self) -> Option<Arc<Tls>> {
+        let settings = match self.asked {
             Some(asked) => self.settings(asked)?,
-            None => self.automatic(store)?,
+            None => self.automatic()?,
         };
-        Some(self.client(settings, store))
+        Some(self.client(settings))
     }
 
     /// Returns the TLS of endpoints with these facts: that of the whole cluster, or their own.
@@ -84,18 +83,15 @@ impl Purpose<'_> {
     pub(in crate::compile) fn of(
         &self,
         facts: &Facts,
-        (asked, of_cluster): (Option<&RuleTls>, Option<&Arc<Tls>>),
+        of_cluster: Option<&Arc<Tls>>,
         port: &Port,
-        store: &Store,
     ) -> EndpointTls {
         if let Some(behind) = &facts.behind {
-            return EndpointTls::Own(
-                self.client(self.through((facts, behind), asked, port), store),
-            );
+            return EndpointTls::Own(self.client(self.through(facts, behind, port)));
         }
         if facts.origin == Origin::Import {
-            return match self.to_gateway(facts, asked) {
-                ToGateway::Own(settings) => EndpointTls::Own(self.client(settings, store)),
+            return match self.to_gateway(facts) {
+                ToGateway::Own(settings) => EndpointTls::Own(self.client(settings)),
                 ToGateway::OfCluster => EndpointTls::OfCluster,
                 ToGateway::Plain => EndpointTls::Plain,
             };
@@ -105,20 +101,20 @@ impl Purpose<'_> {
             return EndpointTls::Plain;
         }
         let of_mesh = of_cluster.filter(|tls| tls.settings.mode.is_mesh());
-        match (of_mesh, self.imported_name(facts, asked)) {
+        match (of_mesh, self.imported_name(facts, self.asked)) {
             (Some(tls), Some(name)) => {
                 let settings = ClientSettings {
                     names: vec![name],
                     ..tls.settings.clone()
                 };
-                EndpointTls::Own(self.client(settings, store))
+                EndpointTls::Own(self.client(settings))
             }
             _ => EndpointTls::OfCluster,
         }
     }
 
     /// Returns the TLS of connections with these settings. In the mesh, all names of the trust domain are equal.
-    fn client(&self, mut settings: ClientSettings, store: &Store) -> Arc<Tls> {
+    fn client(&self, mut settings: ClientSettings) -> Arc<Tls> {
         if settings.mode.is_mesh() {
             let domains: Vec<&str> = self.identity.workload.trust_domains().collect();
             settings.names = spiffe::equal_names(&settings.names, &domains);
@@ -126,7 +122,7 @@ impl Purpose<'_> {
                 settings.trust_domains = domains.into_iter().map(Arc::from).collect();
             }
         }
-        store.client(&settings)
+        self.store.client(&settings)
     }
 
     /// Returns the name in the certificate of a remote workload, if an import names its service account and neither a
@@ -147,16 +143,11 @@ impl Purpose<'_> {
     }
 
     /// Returns the settings of mesh mTLS to workloads behind a gateway that passes TLS through.
-    fn through(
-        &self,
-        (facts, behind): (&Facts, &Behind),
-        asked: Option<&RuleTls>,
-        port: &Port,
-    ) -> ClientSettings {
+    fn through(&self, facts: &Facts, behind: &Behind, port: &Port) -> ClientSettings {
         let (own, root) = mesh(self.identity);
         let subset = self.cluster.split('|').nth(2).unwrap_or_default();
         let name = || format!("outbound_.{}_.{subset}_.{}", behind.port(port), behind.host);
-        let asked = asked.filter(|asked| asked.is_of_mesh());
+        let asked = self.asked.filter(|asked| asked.is_of_mesh());
         let tls = asked.map(|asked| &asked.tls);
         let names = tls.map_or(&[][..], |tls| &tls.subject_alt_names);
         ClientSettings {
@@ -178,7 +169,7 @@ impl Purpose<'_> {
     }
 
     /// Returns the TLS settings for the gateway of an import.
-    fn to_gateway(&self, facts: &Facts, asked: Option<&RuleTls>) -> ToGateway {
+    fn to_gateway(&self, facts: &Facts) -> ToGateway {
         let host = facts.hop.as_ref().and_then(|hop| hop.server_name.clone());
         let member = facts.member.as_ref();
         let told = member.and_then(|member| member.gateway.as_ref());
@@ -188,7 +179,7 @@ impl Purpose<'_> {
             let host = host.unwrap_or_else(|| Arc::from(&*told.host));
             return ToGateway::Own(gateway_settings(tls, host));
         }
-        let Some(asked) = asked.filter(|asked| !asked.is_of_mesh()) else {
+        let Some(asked) = self.asked.filter(|asked| !asked.is_of_mesh()) else {
             return ToGateway::Plain;
         };
         match (host, self.settings(asked)) {
@@ -240,10 +231,10 @@ impl Purpose<'_> {
     }
 
     /// Returns the settings of automatic mesh mTLS, if this proxy has an identity and some endpoint accepts it.
-    fn automatic(&self, store: &Store) -> Option<ClientSettings> {
+    fn automatic(&self) -> Option<ClientSettings> {
         let (own, root) = mesh(self.identity);
         let speaks = || self.members.iter().any(|member| member.speaks_mesh_tls());
-        if self.service.external || store.identity(&own).is_none() || !speaks() {
+        if self.service.external || self.store.identity(&own).is_none() || !speaks() {
             return None;
         }
         let mode = ClientMode::Automatic;

@@ -18,7 +18,8 @@ use traffic::cluster::Split;
 /// Returns the destinations of a rule by weight, with shifted destinations replaced by their parts.
 pub(in crate::compile) fn split(
     sourced: &Sourced<'_>,
-    (destinations, shifts): (&[HttpDestination], &[Option<Arc<Shift>>]),
+    destinations: &[HttpDestination],
+    shifts: &[Option<Arc<Shift>>],
     scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Option<Split<Destination>> {
@@ -36,15 +37,19 @@ pub(in crate::compile) fn split(
             weighted.weight
         };
         let Some(shift) = shift else {
-            let at = (position, weighted.line);
-            let destination = destination(sourced, written, at, scope, clusters);
+            let at = Placed {
+                written,
+                position,
+                line: weighted.line,
+            };
+            let destination = destination(sourced, at, scope, clusters);
             entries.push((weight.saturating_mul(whole), destination));
             continue;
         };
         let host = complete(sourced, written, clusters);
         let port = clusters.port(&host, written.port, scope.port);
         for part in &shift.parts {
-            let destination = part_of(shift, part, (position, port), clusters);
+            let destination = part_of(shift, part, position, port, clusters);
             entries.push((weight.saturating_mul(part.weight_percent), destination));
         }
     }
@@ -67,7 +72,8 @@ pub(in crate::compile) fn complete<'a>(
 pub(in crate::compile) fn part_of(
     shift: &Shift,
     part: &Part,
-    (position, port): (usize, u16),
+    position: usize,
+    port: u16,
     clusters: &mut Clusters<'_>,
 ) -> Destination {
     let port = part.port.unwrap_or(port);
@@ -80,14 +86,26 @@ pub(in crate::compile) fn part_of(
     }
 }
 
-/// Returns a destination at a position of the rule, written on that line.
+/// Destination of a rule.
+pub(in crate::compile) struct Placed<'a> {
+    pub written: &'a RawDestination,
+    /// Position among the destinations of the rule.
+    pub position: usize,
+    pub line: Line,
+}
+
+/// Compiles a destination.
 pub(in crate::compile) fn destination(
     sourced: &Sourced<'_>,
-    written: &RawDestination,
-    (position, line): (usize, Line),
+    placed: Placed<'_>,
     scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Destination {
+    let Placed {
+        written,
+        position,
+        line,
+    } = placed;
     let host = complete(sourced, written, clusters);
     let port = clusters.port(&host, written.port, scope.port);
     let name = clusters::name(port, written.subset.as_deref().unwrap_or(""), &host);

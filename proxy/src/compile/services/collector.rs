@@ -20,6 +20,14 @@ use crate::compile::services::reads::{DESCRIBED, MEMBERS};
 use crate::compile::services::vips::Claim;
 use crate::identity::Identity;
 
+/// State that follows the resources from one compile to the next.
+pub(in crate::compile) struct Followed<'a> {
+    pub catalog: &'a Catalog,
+    pub members: &'a Members,
+    pub slices: &'a Slices,
+    pub selections: &'a RefCell<Selections>,
+}
+
 /// Sources and results of collecting services. It records every read.
 pub(in crate::compile) struct Collector<'a> {
     pub view: View<'a>,
@@ -34,10 +42,16 @@ pub(in crate::compile) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     pub(in crate::compile) fn new(
-        (view, identity): (View<'a>, &'a Identity),
-        (catalog, members): (&'a Catalog, &'a Members),
-        (slices, selections): (&'a Slices, &'a RefCell<Selections>),
+        view: View<'a>,
+        identity: &'a Identity,
+        followed: Followed<'a>,
     ) -> Self {
+        let Followed {
+            catalog,
+            members,
+            slices,
+            selections,
+        } = followed;
         Self {
             view,
             identity,
@@ -97,7 +111,8 @@ impl<'a> Collector<'a> {
     /// Claims an address, or a block of addresses, for a host. `position` is that of the host in its resource.
     pub(in crate::compile) fn claim(
         &mut self,
-        (age, position): (Age<'_>, usize),
+        age: Age<'_>,
+        position: usize,
         net: IpNet,
         host: &Arc<str>,
     ) {

@@ -57,14 +57,15 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
         kube.collect(collector);
     }
     let numbered = services.iter().enumerate();
-    numbered.for_each(|(number, service)| allocate(collector, service, (number, &owners)));
+    numbered.for_each(|(number, service)| allocate(collector, service, number, &owners));
 }
 
 /// Assigns the federated hosts of a service the addresses that Gloo assigns.
 fn allocate(
     collector: &mut Collector<'_>,
     service: &Service<'_>,
-    (number, owners): (usize, &HashMap<Arc<str>, usize>),
+    number: usize,
+    owners: &HashMap<Arc<str>, usize>,
 ) {
     let address = service.by[0].kube.service.federated_address();
     for one in &service.by {
@@ -75,7 +76,7 @@ fn allocate(
         let draft = collector.by_host.get(&host);
         let is_its = draft.is_some_and(|draft| draft.service.stands_for.is_some());
         if is_its && owners.get(&host) == Some(&number) {
-            collector.claim((one.object.age(), 0), IpAddr::from(address).into(), &host);
+            collector.claim(one.object.age(), 0, IpAddr::from(address).into(), &host);
         }
     }
 }
@@ -397,7 +398,7 @@ impl Kube<'_> {
     fn shift(&self, collector: &Collector<'_>, draft: &mut Draft) {
         draft.service.shifts.clear();
         for one in &self.service.by {
-            shifts::attach(collector, self.known, (one.object, one.kube), draft);
+            shifts::attach(collector, self.known, one.object, one.kube, draft);
         }
         shifts::put_in_order(&mut draft.service.shifts);
         draft.service.shifts.hash(&mut draft.hasher);
@@ -450,14 +451,14 @@ impl Kube<'_> {
         let (flat, behind): (Vec<_>, Vec<_>) =
             federated.partition(|(_, federation)| federation.flat_network);
         if !flat.is_empty() {
-            self.reached(&flat, (None, renamed), draft);
+            self.reached(&flat, None, renamed, draft);
         }
         // a gateway finds the service by its federated host
         let mut names = behind.iter().filter_map(|(one, _)| one.hostname());
         if let Some(name) = names.next() {
             let gateways = self.gateways.of(&self.service.member, draft);
             let by = Some((lower(name), gateways));
-            self.reached(&behind, (by, renamed), draft);
+            self.reached(&behind, by, renamed, draft);
         }
     }
 
@@ -465,7 +466,8 @@ impl Kube<'_> {
     fn reached(
         &self,
         by: &[(&Described<'_>, &Federation)],
-        (gateways, renamed): (Option<ByGateways>, &Renamed),
+        gateways: Option<ByGateways>,
+        renamed: &Renamed,
         draft: &mut Draft,
     ) {
         let mut named = gateways.iter().flat_map(|(_, all)| all);

@@ -103,7 +103,7 @@ fn add_import(collector: &mut Collector<'_>, object: &Arc<Object<ServiceImport>>
                 for import in ruling.chain(others) {
                     for vip in &import.spec.vips {
                         let host = &together.service.host;
-                        collector.claim((object.age(), 0), (*vip).into(), host);
+                        collector.claim(object.age(), 0, (*vip).into(), host);
                     }
                 }
             }

@@ -40,7 +40,7 @@ fn of_host(collector: &mut Collector<'_>, host: &str, entry: &HostEntry) -> Opti
     };
     for net in addresses {
         // if several hosts claim one address, the first host of the oldest resource gets it
-        collector.claim((age, position.unwrap_or(0)), *net, &draft.service.host);
+        collector.claim(age, position.unwrap_or(0), *net, &draft.service.host);
     }
     Some(draft)
 }

@@ -11,7 +11,7 @@ use config_loader::resource::gloo::Destination;
 
 use crate::compile::members::Members;
 use crate::compile::service::Service;
-use crate::compile::services::collector::{Collector, Draft};
+use crate::compile::services::collector::{Collector, Draft, Followed};
 use crate::compile::services::reads::{DESCRIBED, EVERY, MEMBERS, RULES, SERVICE, SHAPE, VIPS};
 use crate::compile::services::unit::{Made, Renewal, Unit};
 use crate::compile::services::vips::Vips;
@@ -180,11 +180,13 @@ impl Services {
     ) -> (Vec<Draft>, Made) {
         let selections = RefCell::new(std::mem::take(&mut self.selections));
         let (drafts, made, reads) = {
-            let mut collector = Collector::new(
-                (renewal.view(), renewal.identity),
-                (&self.catalog, &self.members),
-                (&self.slices, &selections),
-            );
+            let followed = Followed {
+                catalog: &self.catalog,
+                members: &self.members,
+                slices: &self.slices,
+                selections: &selections,
+            };
+            let mut collector = Collector::new(renewal.view(), renewal.identity, followed);
             let ((), reads) = renewal.tape.part(|| collect(&mut collector));
             let (drafts, claims) = collector.finish();
             let hosts = drafts.iter().map(|draft| Arc::clone(&draft.service.host));

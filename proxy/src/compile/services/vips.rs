@@ -24,11 +24,12 @@ pub(in crate::compile) struct Claim {
 
 impl Claim {
     pub(in crate::compile) fn new(
-        (created, name, namespace, kind): Age<'_>,
+        age: Age<'_>,
         position: usize,
         net: IpNet,
         host: &Arc<str>,
     ) -> Self {
+        let (created, name, namespace, kind) = age;
         Self {
             created,
             name: name.into(),

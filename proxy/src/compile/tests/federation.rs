@@ -382,7 +382,7 @@ fn cluster_labels_are_ignored_when_a_policy_picks_the_cluster() {
         let rule = set.destination_rules.values().next().unwrap();
         let balancer = rule.spec.traffic_policy.load_balancer.as_deref();
         let service = services.find(nothing(), PLAIN).unwrap();
-        match balance(balancer, None, (service, 80), &identity).spread {
+        match balance(balancer, None, service, 80, &identity).spread {
             Spread::Failover { labels, .. } => {
                 Some(labels.iter().map(|label| label.key.to_string()).collect())
             }

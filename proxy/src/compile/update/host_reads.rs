@@ -10,8 +10,15 @@ use config_loader::catalog::{Readers, Reads};
 pub(in crate::compile) struct HostReads {
     /// Hash of the servers, and reads of the list of their virtual hosts.
     pub list: Option<(u64, Reads)>,
-    /// Reads of each virtual host, by its name and the hash of its inputs.
-    pub hosts: Readers<(Arc<str>, u64)>,
+    /// Reads of each virtual host.
+    pub hosts: Readers<PartKey>,
+}
+
+/// Name of a virtual host, and the hash of its inputs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::compile) struct PartKey {
+    pub name: Arc<str>,
+    pub inputs: u64,
 }
 
 /// Reads of all virtual hosts, by their servers: those of the compile before, and those of this one.

@@ -29,15 +29,19 @@ type KeptPolicies = (KeptRules, KeptAuthentication);
 #[derive(Default)]
 pub struct ServiceCache(Option<CachedServices>);
 
-struct CachedServices {
-    resources: ResourceSet,
-    identity: Identity,
-    certificates: u64,
-    services: Services,
-    routes: VisibleRoutes,
-    rules: KeptPolicies,
-    clusters: Readers<ClusterId>,
-    hosts: AllHostReads,
+/// Results of a compile, and what they were made from.
+pub(in crate::compile) struct CachedServices {
+    pub resources: ResourceSet,
+    pub identity: Identity,
+    /// Revision of the certificates.
+    pub certificates: u64,
+    pub services: Services,
+    pub routes: VisibleRoutes,
+    pub rules: KeptPolicies,
+    /// Reads of clusters.
+    pub clusters: Readers<ClusterId>,
+    /// Reads of virtual hosts.
+    pub hosts: AllHostReads,
 }
 
 /// Start of a compile: results of the last one, and the differences from it.
@@ -80,7 +84,7 @@ impl ServiceCache {
             ..
         } = kept;
         let mut changes = Changes::between(&before, resources);
-        let routes = routes.follow((&before, resources), identity, &mut changes);
+        let routes = routes.follow(&before, resources, identity, &mut changes);
         changes.add(ADDRESSES, &"addresses of DNS names".into());
         if kept.certificates != inputs.certificates.revision() {
             changes.add(CERTIFICATES, &"certificates".into());
@@ -103,22 +107,10 @@ impl ServiceCache {
     }
 
     /// Keeps services for the next compile, without the lists of their endpoints, which take much memory.
-    pub(in crate::compile) fn keep(
-        &mut self,
-        inputs: &Inputs<'_>,
-        certificates: u64,
-        (services, routes, rules): (Services, VisibleRoutes, KeptPolicies),
-        (clusters, hosts): (Readers<ClusterId>, AllHostReads),
-    ) {
+    pub(in crate::compile) fn keep(&mut self, cached: CachedServices) {
         self.0 = Some(CachedServices {
-            resources: inputs.resources.clone(),
-            identity: inputs.identity.clone(),
-            certificates,
-            services: services.without_lists(),
-            routes,
-            rules,
-            clusters,
-            hosts,
+            services: cached.services.without_lists(),
+            ..cached
         });
     }
 }

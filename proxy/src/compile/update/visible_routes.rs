@@ -39,7 +39,8 @@ impl VisibleRoutes {
     /// Follows a change of the resources, and adds to `changes` that a visible source is attached elsewhere.
     pub(in crate::compile) fn follow(
         mut self,
-        (before, now): (&ResourceSet, &ResourceSet),
+        before: &ResourceSet,
+        now: &ResourceSet,
         identity: &Identity,
         changes: &mut Changes,
     ) -> Self {

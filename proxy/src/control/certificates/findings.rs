@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::resource::istio::ServerTlsMode;
-use config_loader::{Code, Diagnostic, Location, ObjectRef, Severity};
+use config_loader::{Code, Diagnostic, ObjectRef, Severity};
 
 pub(crate) use clients::of_clients;
 pub(crate) use workload::{of_another_workload, of_workload};
 
-use crate::compile::certificates::{Fields, Use};
+use crate::compile::certificates::{FieldPlace, Fields, Use};
 use crate::tls::store::Status;
 use crate::tls::{AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store};
 
@@ -77,7 +77,7 @@ fn is_of_key(problem: &Problem, source: &IdentitySource) -> bool {
 }
 
 /// Returns the field that a problem of the client authorities belongs to.
-fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource) -> (String, u32) {
+fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource) -> FieldPlace {
     let of_revoked = match source {
         AuthoritySource::Files { revoked, .. } | AuthoritySource::System { revoked } => {
             let names_it = revoked.as_ref() == Some(&problem.place);
@@ -104,7 +104,7 @@ fn curves(one: &Use) -> impl Iterator<Item = Diagnostic> {
             .fields
             .find(&format!("ecdhCurves[{}]", index.unwrap_or_default()));
         let text = format!("curve `{name}` is ignored: it is not offered");
-        let mut found = diagnostic(one, field, (Severity::Warning, codes::TLS012), text);
+        let mut found = diagnostic(one, field, Severity::Warning, codes::TLS012, text);
         found.help("remove it; without `ecdhCurves` all that are safe are offered");
         found
     })
@@ -123,8 +123,9 @@ fn consequence<S, T>(status: &Status<S, T>, without: &'static str) -> &'static s
     }
 }
 
-fn diagnose(one: &Use, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
-    let mut found = diagnostic(one, field, kind(problem.kind), problem.to_string());
+fn diagnose(one: &Use, field: FieldPlace, problem: &Problem, consequence: &str) -> Diagnostic {
+    let (severity, code) = kind(problem.kind);
+    let mut found = diagnostic(one, field, severity, code, problem.to_string());
     found.help(fix(problem, consequence));
     found
 }
@@ -137,31 +138,24 @@ fn fix(problem: &Problem, consequence: &str) -> String {
     }
 }
 
-/// Makes a finding at a field, given by its path and its line.
+/// Makes a finding at a field.
 fn diagnostic(
     one: &Use,
-    field: (String, u32),
-    kind: (Severity, Code),
+    field: FieldPlace,
+    severity: Severity,
+    code: Code,
     message: String,
 ) -> Diagnostic {
-    at((Some(&one.object), &one.file), field, kind, message)
+    let found = Diagnostic::about_file(severity, code, Arc::clone(&one.file), message);
+    at(found, Some(&one.object), field)
 }
 
-/// Makes a finding at a field of an object, or of a file if there is no object.
-fn at(
-    (object, file): (Option<&ObjectRef>, &Arc<str>),
-    (field, line): (String, u32),
-    (severity, code): (Severity, Code),
-    message: String,
-) -> Diagnostic {
-    let mut found = Diagnostic::about_file(severity, code, Arc::clone(file), message);
-    found.location = Location {
-        line,
-        column: 1,
-        ..Location::whole_file(Arc::clone(file))
-    };
+/// Places a finding about a file at a field: of an object, or of the file itself.
+fn at(mut found: Diagnostic, object: Option<&ObjectRef>, field: FieldPlace) -> Diagnostic {
+    found.location.line = field.line;
+    found.location.column = 1;
     found.object = object.cloned();
-    found.field = field;
+    found.field = field.path;
     found
 }
 
@@ -185,7 +179,7 @@ fn kind(kind: ProblemKind) -> (Severity, Code) {
 /// Finding about hosts of a server that its certificate does not cover.
 fn hosts(
     one: &Use,
-    field: (String, u32),
+    field: FieldPlace,
     source: &IdentitySource,
     in_force: Option<&Identity>,
 ) -> Option<Diagnostic> {
@@ -211,8 +205,7 @@ fn hosts(
         names.join(", "),
         strangers.join(", ")
     );
-    let kind = (Severity::Warning, codes::TLS011);
-    let mut found = diagnostic(one, field, kind, text);
+    let mut found = diagnostic(one, field, Severity::Warning, codes::TLS011, text);
     found.help("clients that verify names turn away: serve with a certificate for all of `hosts`");
     Some(found)
 }

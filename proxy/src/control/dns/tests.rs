@@ -16,6 +16,15 @@ use tokio::time::Instant;
 use super::lookup::lookup_after;
 use super::*;
 
+fn parsed(text: impl AsRef<[u8]>) -> SystemConf {
+    let (config, options) = system_conf::parse_resolv_conf(text).unwrap();
+    SystemConf {
+        config,
+        options,
+        no_server: None,
+    }
+}
+
 /// Lookup that answers from a script and records the times of its calls.
 fn scripted(answers: Vec<Answer>) -> (Lookup, Arc<Mutex<Vec<Instant>>>) {
     let answers = Mutex::new(answers.into_iter());
@@ -156,7 +165,7 @@ async fn search_domains_of_the_system_apply() {
     server.set("a.svc.test.ns.test", &[(30, server::at("10.0.0.4"))]);
     let conf = |ndots: u32| {
         let text = format!("nameserver 192.0.2.1\nsearch ns.test\noptions ndots:{ndots}\n");
-        system_conf::parse_resolv_conf(text).unwrap()
+        parsed(text)
     };
     for (ndots, name, address) in [
         (1, "svc", ip(1)),
@@ -186,7 +195,7 @@ async fn ttl_of_an_answer_is_the_minimum_of_its_records() {
         "b.test",
         &[(90, server::at("10.0.0.1")), (60, server::at("::1"))],
     );
-    let conf = Default::default();
+    let conf = SystemConf::default();
     let lookup = lookup_by(resolver_with_servers(&[server.address], conf)).unwrap();
     let found = lookup(new("a.test")).await.unwrap();
     assert_eq!((found.addresses.len(), found.ttl.as_secs()), (2, 7));
@@ -199,7 +208,11 @@ async fn ttl_of_an_answer_is_the_minimum_of_its_records() {
 async fn failed_address_family_keeps_its_addresses() {
     let server = server::Dns::start();
     server.set("a.test", &[(30, server::at("10.0.0.1"))]);
-    let lookup = lookup_by(resolver_with_servers(&[server.address], Default::default())).unwrap();
+    let lookup = lookup_by(resolver_with_servers(
+        &[server.address],
+        SystemConf::default(),
+    ))
+    .unwrap();
     let held: [IpAddr; 2] = [ip(9), "::9".parse().unwrap()];
     let question = LookupRequest {
         name: "a.test".into(),
@@ -227,7 +240,7 @@ async fn names_in_the_hosts_file_cause_no_query() {
     let file = "10.0.0.9 four a.test # one family\n::6 six\n10.0.0.8 both\n::8 both\n";
     hosts.read_hosts_conf(file.as_bytes()).unwrap();
     let text = "nameserver 192.0.2.1\nsearch ns.test\n";
-    let conf = system_conf::parse_resolv_conf(text).unwrap();
+    let conf = parsed(text);
     let lookup = lookup_after(hosts, resolver_with_servers(&[server.address], conf)).unwrap();
     let six = |text: &str| text.parse::<IpAddr>().unwrap();
     for (name, addresses) in [

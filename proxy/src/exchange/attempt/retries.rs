@@ -16,6 +16,13 @@ use crate::telemetry::Counter;
 use traffic::error::{Error, Kind};
 use traffic::filter::retry::Reason;
 
+/// A first attempt after which others may follow.
+pub(super) struct FirstAttempt {
+    pub(super) result: AttemptResult,
+    /// Reasons for further attempts.
+    pub(super) causes: Causes,
+}
+
 /// Makes the attempts that follow a first one.
 ///
 /// # Errors
@@ -25,8 +32,12 @@ pub(super) async fn run(
     context: &RequestContext<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
-    (mut attempted, mut causes): (AttemptResult, Causes),
+    first: FirstAttempt,
 ) -> AttemptResult {
+    let FirstAttempt {
+        result: mut attempted,
+        mut causes,
+    } = first;
     let worker = context.worker;
     let mut machine = Machine::default();
     let mut tried = Tried::new();
@@ -59,7 +70,7 @@ pub(super) async fn run(
                 );
                 tried.push(forwarded.picked.endpoint_ref());
                 drain(attempted).await;
-                begin(context, forwarded, record, (retry, &tried)).await
+                begin(context, forwarded, record, retry, &tried).await
             }
         };
         attempted = match begun {
@@ -90,7 +101,8 @@ async fn begin(
     context: &RequestContext<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
-    (retry, tried): (&Retry, &Tried),
+    retry: &Retry,
+    tried: &Tried,
 ) -> Result<(), Kind> {
     pause(forwarded, retry.pause).await?;
     let picked = (forwarded.picked).for_retry(context.worker, tried, retry.choice);

@@ -121,7 +121,7 @@ impl Outgoing {
                 let saved = wanted.then(|| Box::new(saved_head(parts)));
                 by(hop, parts);
                 Form::Http1 {
-                    message: Some(message(context, version, (parts, added), body)),
+                    message: Some(message(context, version, parts, added, body)),
                     saved,
                 }
             }
@@ -232,7 +232,7 @@ impl Outgoing {
             } => {
                 let made = saved.as_deref().and_then(remade);
                 *slot = made.map(|(mut parts, body)| {
-                    message(context, self.version, (&mut parts, None), body)
+                    message(context, self.version, &mut parts, None, body)
                 });
                 slot.is_some()
             }
@@ -266,7 +266,8 @@ fn by(hop: Option<&Arc<RemoteGateway>>, parts: &mut Parts) {
 fn message(
     context: &RequestContext<'_>,
     version: Version,
-    (parts, added): (&mut Parts, Option<Added<'_>>),
+    parts: &mut Parts,
+    added: Option<Added<'_>>,
     body: UpstreamBody,
 ) -> Message<UpstreamBody> {
     let memory = context.worker.buffers.take();

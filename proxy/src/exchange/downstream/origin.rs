@@ -48,7 +48,8 @@ impl Origin {
     /// unchanged.
     pub fn of(
         connection: &Connection,
-        (trusted_hops, is_sidecar): (usize, bool),
+        trusted_hops: usize,
+        is_sidecar: bool,
         headers: &HeaderMap,
     ) -> Self {
         let mut origin = Self {

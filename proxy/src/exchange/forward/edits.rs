@@ -38,7 +38,7 @@ pub(super) fn hashed_head<'r, B>(
         ..context.template_context(record.start_time(), SystemTime::now())
     };
     let filters = &context.found.route().filters;
-    HashedHead::edited(request, (filters, destination), &template_context)
+    HashedHead::edited(request, filters, destination, &template_context)
 }
 
 fn path_of(uri: &Uri) -> &str {

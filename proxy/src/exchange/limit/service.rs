@@ -42,7 +42,8 @@ const X_ENVOY_RATELIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelim
 ///
 /// The reply to a request that is refused: 429, or 500 if the service fails and the proxy fails closed.
 pub(in crate::exchange) async fn ask(
-    (limits, service): (&RouteLimits, &ServiceCluster),
+    limits: &RouteLimits,
+    service: &ServiceCluster,
     context: &RequestContext<'_>,
     request: &mut Request<DownstreamBody>,
 ) -> Result<HeaderMap, LocalReply> {

@@ -57,7 +57,8 @@ impl<'a> HashedHead<'a> {
     /// templates, still without an endpoint.
     pub fn edited<B>(
         request: &'a Request<B>,
-        (filters, destination): (&RouteFilters, &Destination),
+        filters: &RouteFilters,
+        destination: &Destination,
         template: &TemplateContext<'_>,
     ) -> Self {
         let mut head = Self::of(request);

@@ -102,7 +102,7 @@ impl NamedHost {
             None => names.resolve(&self.name).await?,
         };
         let address = SocketAddr::new(ip, self.port);
-        match is_own(address, (snapshot, names)) {
+        match is_own(address, snapshot, names) {
             true => Err(LocalReply::PROXY_ITSELF),
             false => Ok(address),
         }
@@ -114,7 +114,7 @@ const HTTP_PORT: u16 = 80;
 
 /// Whether a connection to this address would reach a listener of the proxy, or the admin server, which trusts everyone
 /// who reaches it.
-fn is_own(address: SocketAddr, (snapshot, names): (&Snapshot, &Names)) -> bool {
+fn is_own(address: SocketAddr, snapshot: &Snapshot, names: &Names) -> bool {
     let listeners = snapshot.sockets().filter_map(|key| key.address.ip());
     let mut ours = listeners.chain(names.private.iter().copied());
     ours.any(|own| overlap(own, address)) && is_local(address.ip())

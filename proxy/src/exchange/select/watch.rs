@@ -87,7 +87,8 @@ impl<'a> EndpointWatch<'a> {
     /// Waits for the result of a connect, or for the endpoint to move to while `is_pending` returns true.
     pub async fn over<T>(
         mut self,
-        (picked, tried): (&PickedEndpoint, Option<&Tried>),
+        picked: &PickedEndpoint,
+        tried: Option<&Tried>,
         is_pending: impl Fn() -> bool,
         connect: impl Future<Output = T>,
     ) -> Result<T, Box<PickedEndpoint>> {

@@ -142,7 +142,7 @@ fn append_series(out: &mut Vec<u8>, family: &RequestFamily, labels: &[u8], total
         Kind::Counter(of) | Kind::GrpcCounter(of) => {
             append_line(out, &[name, b"{", labels, b"} "], of(total));
         }
-        Kind::Histogram(unit, of) => append_histogram(out, name, labels, (*unit, of(total))),
+        Kind::Histogram(unit, of) => append_histogram(out, name, labels, *unit, of(total)),
     }
 }
 
@@ -150,7 +150,8 @@ fn append_histogram(
     out: &mut Vec<u8>,
     name: &[u8],
     labels: &[u8],
-    (unit, total): (Unit, &HistogramTotal),
+    unit: Unit,
+    total: &HistogramTotal,
 ) {
     for (bound, count) in total.cumulative() {
         append(out, &[name, b"_bucket{", labels]);

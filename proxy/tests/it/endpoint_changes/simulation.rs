@@ -136,7 +136,8 @@ impl World {
         };
         let publisher = Publisher::new(
             identity,
-            (Arc::clone(&registry), Arc::default()),
+            Arc::clone(&registry),
+            Arc::default(),
             Arc::clone(&telemetry),
             Arc::clone(&slot),
         );

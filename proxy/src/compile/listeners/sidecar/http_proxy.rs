@@ -60,7 +60,8 @@ impl<'a> Named<'a> {
     /// Returns the rules: by name, then by address, then for all other connections.
     pub(super) fn routes(
         &self,
-        (unknown, before): (&Unknown<'_>, Option<&Arc<OpaqueRoutes>>),
+        unknown: &Unknown<'_>,
+        before: Option<&Arc<OpaqueRoutes>>,
         clusters: &mut Clusters<'_>,
     ) -> Arc<OpaqueRoutes> {
         let is_tls = |port: &Port| port.carries == Carries::Tls;

@@ -265,10 +265,7 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
     let is_http = carries.may_be_http();
     let is_grpc_web = carries == Carries::GrpcWeb;
     let before_http = before.and_then(http_of);
-    let http = is_http.then(|| {
-        let route = (&destination, limits);
-        hosts(route, is_grpc_web, before_http, clusters)
-    });
+    let http = is_http.then(|| hosts(&destination, limits, is_grpc_web, before_http, clusters));
     let compiled = vec![to(destination, OpaqueConditions::default())];
     let opaque = assemble(compiled, None, before.and_then(opaque_of));
     if let Some(own) = own_tls {
@@ -276,7 +273,7 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
             direction: Direction::Inbound,
             protocols: vec![own.protocol],
             skipped: Vec::new(),
-            service: own.service((http, opaque), &provenance, before),
+            service: own.service(http, opaque, &provenance, before),
             provenance,
         };
         return made.add(key, wanted);
@@ -315,7 +312,8 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
 
 /// Returns one virtual host for all requests; that of the previous snapshot if it is the same.
 fn hosts(
-    (destination, limits): (&Destination, Option<Arc<RouteLimits>>),
+    destination: &Destination,
+    limits: Option<Arc<RouteLimits>>,
     is_grpc_web: bool,
     before: Option<&Arc<HttpHosts>>,
     clusters: &Clusters<'_>,

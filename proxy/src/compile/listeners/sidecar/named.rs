@@ -60,6 +60,14 @@ pub(super) struct NamedHosts<'a> {
     pub unknown: &'a Unknown<'a>,
 }
 
+/// Port of a service without a route source.
+struct Unrouted<'a> {
+    service: &'a Arc<Service>,
+    port: &'a Port,
+    /// Host of the service that serves it: another one for an alias.
+    behind: &'a str,
+}
+
 /// Virtual host with its aliases.
 type NamedHost = (Arc<VirtualHost>, Vec<Arc<str>>);
 
@@ -78,7 +86,7 @@ impl NamedHosts<'_> {
                 named.push((host, self.aliases(service, clusters)));
             }
         }
-        self.add_unserved(services, (&mut named, &mut kept), clusters);
+        self.add_unserved(services, &mut named, &mut kept, clusters);
         kept.put(false, clusters);
         if !named.iter().any(|(host, _)| &*host.name == "*") {
             let before = self.before.and_then(|before| before.named("*"));
@@ -124,10 +132,20 @@ impl NamedHosts<'_> {
         let source = ruled.and_then(|sources| sources.first());
         match source.filter(|source| self.keeps_rule(source, clusters)) {
             Some(source) => {
-                let is_grpc_web = port.carries == Carries::GrpcWeb;
-                self.of_source((name, is_grpc_web), source, kept, clusters)
+                let parts = HostParts {
+                    is_grpc_web: port.carries == Carries::GrpcWeb,
+                    ..of_mesh(source)
+                };
+                self.of_source(name, &parts, kept, clusters)
             }
-            None => self.own_route((service, &behind), port, kept, clusters),
+            None => {
+                let unrouted = Unrouted {
+                    service,
+                    port,
+                    behind: &behind,
+                };
+                self.own_route(unrouted, kept, clusters)
+            }
         }
     }
 
@@ -143,19 +161,11 @@ impl NamedHosts<'_> {
 
     fn of_source(
         &self,
-        (name, is_grpc_web): (&Arc<str>, bool),
-        source: &RouteSource,
+        name: &Arc<str>,
+        parts: &HostParts<'_>,
         kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
     ) -> Option<Arc<VirtualHost>> {
-        let parts = HostParts {
-            is_grpc_web,
-            attached: vec![Attached {
-                source,
-                gateways: vec![&MESH],
-            }],
-            ..HostParts::default()
-        };
         let compiler = HostCompiler {
             identity: self.inputs.identity,
             key: self.key,
@@ -163,7 +173,7 @@ impl NamedHosts<'_> {
             visible: self.visible,
             exports: None,
         };
-        compiler.virtual_host(Arc::clone(name), &parts, kept, clusters)
+        compiler.virtual_host(Arc::clone(name), parts, kept, clusters)
     }
 
     /// Adds the hosts of route sources that no service has on this port: on port 80, and on the ports of the services
@@ -171,7 +181,8 @@ impl NamedHosts<'_> {
     fn add_unserved(
         &self,
         services: &[(Arc<Service>, Port)],
-        (named, kept): (&mut Vec<NamedHost>, &mut KeptHosts),
+        named: &mut Vec<NamedHost>,
+        kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
     ) {
         let port = self.key.address.port();
@@ -198,7 +209,7 @@ impl NamedHosts<'_> {
             };
             let source = sources.find(|source| !is_served && self.keeps_rule(source, clusters));
             if let Some(source) = source {
-                let virtual_host = self.of_source((host, false), source, kept, clusters);
+                let virtual_host = self.of_source(host, &of_mesh(source), kept, clusters);
                 named.extend(virtual_host.map(|host| (host, Vec::new())));
             }
         }
@@ -224,11 +235,15 @@ impl NamedHosts<'_> {
     /// same.
     fn own_route(
         &self,
-        (service, behind): (&Arc<Service>, &str),
-        port: &Port,
+        unrouted: Unrouted<'_>,
         kept: &mut KeptHosts,
         clusters: &mut Clusters<'_>,
     ) -> Option<Arc<VirtualHost>> {
+        let Unrouted {
+            service,
+            port,
+            behind,
+        } = unrouted;
         let written = service.written();
         let provenance = written.unwrap_or_else(|| self.unknown.provenance.clone());
         let host = &service.host;
@@ -277,12 +292,8 @@ impl NamedHosts<'_> {
         };
         for conditions in conditions {
             let parts = shift.parts.iter();
-            let parts = parts.map(|part| {
-                (
-                    part.weight_percent,
-                    part_of(shift, part, (0, port), clusters),
-                )
-            });
+            let parts =
+                parts.map(|part| (part.weight_percent, part_of(shift, part, 0, port, clusters)));
             let parts = parts.collect();
             rules.push(self.rule(conditions, shift.provenance.clone(), parts, clusters));
         }
@@ -325,6 +336,17 @@ impl NamedHosts<'_> {
         let addresses = addresses.iter().map(vips::text);
         let all = short.iter().cloned().chain(pods).chain(addresses);
         all.map(Arc::from).collect()
+    }
+}
+
+/// Returns the parts of a virtual host that has the rules of a route source for the mesh.
+fn of_mesh(source: &RouteSource) -> HostParts<'_> {
+    HostParts {
+        attached: vec![Attached {
+            source,
+            gateways: vec![&MESH],
+        }],
+        ..HostParts::default()
     }
 }
 

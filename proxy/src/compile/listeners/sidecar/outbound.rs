@@ -42,7 +42,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
     services.sort_by(|a, b| a.host.cmp(&b.host));
     for service in &services {
         for port in &service.ports {
-            place(made, egress, (service, port), &mut placed);
+            place(made, egress, service, port, &mut placed);
         }
     }
     // ports of the Sidecar have a listener even if no service has them
@@ -61,21 +61,24 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
         let entry = egress.and_then(|egress| position(egress, key.address.port()));
         let rules = by_entry.entry(entry).or_insert_with(|| {
             let entry = egress.map(|egress| entry.and_then(|at| egress.get(at)));
-            Rules::of(entry, (routes, clusters.view()), identity)
+            Rules::of(entry, routes, clusters.view(), identity)
         });
-        add(made, key, &on_port, (rules, &unknown, routes), clusters);
+        let routing = Routing {
+            rules,
+            unknown: &unknown,
+            routes,
+        };
+        add(made, key, &on_port, &routing, clusters);
     }
     add_rest(made, &unknown, clusters);
     if identity.sockets.http_proxy.is_some() {
         let rest = captured_port(Intake::HttpProxy, 0);
-        let nothing = Rules::default();
-        add(
-            made,
-            rest,
-            &OnPort::default(),
-            (&nothing, &unknown, routes),
-            clusters,
-        );
+        let routing = Routing {
+            rules: &Rules::default(),
+            unknown: &unknown,
+            routes,
+        };
+        add(made, rest, &OnPort::default(), &routing, clusters);
     }
 }
 
@@ -91,7 +94,8 @@ impl<'a> Rules<'a> {
     /// Returns all sources of the mesh if no Sidecar limits the egress; none if no entry is for the port.
     fn of(
         entry: Option<Option<&EgressListener>>,
-        (routes, view): (&'a VisibleRoutes, View<'_>),
+        routes: &'a VisibleRoutes,
+        view: View<'_>,
         identity: &Identity,
     ) -> Self {
         let (domain, own) = (&identity.domain, &identity.namespace);
@@ -111,6 +115,14 @@ impl<'a> Rules<'a> {
             tls: by_host(&counting, domain, |source| !source.tls(view).is_empty()),
         }
     }
+}
+
+/// Where a listener looks up routes.
+struct Routing<'a> {
+    rules: &'a Rules<'a>,
+    /// What serves hosts without a service.
+    unknown: &'a Unknown<'a>,
+    routes: &'a VisibleRoutes,
 }
 
 /// Services of one listener, with the port of each.
@@ -159,7 +171,8 @@ fn position(egress: &[EgressListener], port: u16) -> Option<usize> {
 fn place(
     made: &Made<'_>,
     egress: Option<&[EgressListener]>,
-    (service, port): (&Arc<Host>, &Port),
+    service: &Arc<Host>,
+    port: &Port,
     placed: &mut BTreeMap<ListenerKey, OnPort>,
 ) {
     let own = &made.inputs.identity.namespace;
@@ -237,9 +250,14 @@ fn add(
     made: &mut Made<'_>,
     key: ListenerKey,
     on_port: &OnPort,
-    (rules, unknown, routes): (&Rules<'_>, &Unknown<'_>, &VisibleRoutes),
+    routing: &Routing<'_>,
     clusters: &mut Clusters<'_>,
 ) {
+    let Routing {
+        rules,
+        unknown,
+        routes,
+    } = *routing;
     let before = made.before(&key);
     let sorted = Sorted::of(&on_port.services, key.has_socket(), clusters);
     let connections = ConnectionRules {
@@ -262,22 +280,21 @@ fn add(
         hosts.compile(&sorted.http, clusters)
     });
     let (tls, opaque) = match is_proxied {
-        false => bytes(&sorted, &connections, (unknown, before), clusters),
+        false => bytes(&sorted, &connections, unknown, before, clusters),
         true => {
             let named = Named::new(&on_port.services, &sorted.tls, &connections);
-            let routes = named.routes((unknown, before.and_then(opaque_of)), clusters);
+            let routes = named.routes(unknown, before.and_then(opaque_of), clusters);
             (TlsBytes::Opaque, routes)
         }
     };
     let provenance = made.at(on_port.line);
     if key.intake == Intake::CapturedOutbound {
-        add_exact(
-            made,
-            &sorted,
-            (&connections, http.as_ref()),
-            &provenance,
-            clusters,
-        );
+        let of_port = PortWide {
+            connections: &connections,
+            http: http.as_ref(),
+            provenance: &provenance,
+        };
+        add_exact(made, &sorted, &of_port, clusters);
     }
     let mut client_first = sorted.client_first;
     client_first.sort_unstable();
@@ -302,14 +319,25 @@ fn add(
     made.add(key, wanted);
 }
 
+/// Parts of the listener for all services of a port.
+struct PortWide<'a> {
+    connections: &'a ConnectionRules<'a>,
+    http: Option<&'a Arc<HttpHosts>>,
+    provenance: &'a [Provenance],
+}
+
 /// Adds the listeners for single addresses; the address alone decides the service, so no bytes have to be inspected.
 fn add_exact(
     made: &mut Made<'_>,
     sorted: &Sorted,
-    (connections, http): (&ConnectionRules<'_>, Option<&Arc<HttpHosts>>),
-    provenance: &[Provenance],
+    of_port: &PortWide<'_>,
     clusters: &mut Clusters<'_>,
 ) {
+    let PortWide {
+        connections,
+        http,
+        provenance,
+    } = *of_port;
     for (address, service, port) in &sorted.exact {
         let dialed = SocketAddr::new(*address, port.number);
         let key = ListenerKey::for_captured(Intake::CapturedOutbound, dialed);
@@ -347,7 +375,8 @@ fn add_exact(
 fn bytes(
     sorted: &Sorted,
     connections: &ConnectionRules<'_>,
-    (unknown, before): (&Unknown<'_>, Option<&Service>),
+    unknown: &Unknown<'_>,
+    before: Option<&Service>,
     clusters: &mut Clusters<'_>,
 ) -> (TlsBytes, Arc<OpaqueRoutes>) {
     let port = connections.key.address.port();

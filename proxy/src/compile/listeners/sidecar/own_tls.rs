@@ -44,7 +44,8 @@ impl OwnTls {
     /// the same.
     pub(super) fn service(
         self,
-        (http, opaque): (Option<Arc<HttpHosts>>, Arc<OpaqueRoutes>),
+        http: Option<Arc<HttpHosts>>,
+        opaque: Arc<OpaqueRoutes>,
         provenance: &[Provenance],
         before: Option<&Service>,
     ) -> Service {

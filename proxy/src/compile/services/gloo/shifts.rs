@@ -52,7 +52,8 @@ impl<'a> ShiftTargets<'a> {
 pub(in crate::compile) fn attach(
     collector: &Collector<'_>,
     known: &ShiftTargets<'_>,
-    (object, kube): (&Arc<Object<Destination>>, &KubeService),
+    object: &Arc<Object<Destination>>,
+    kube: &KubeService,
     draft: &mut Draft,
 ) {
     if known.routed.by(&draft.service.host).is_some() {
@@ -61,7 +62,7 @@ pub(in crate::compile) fn attach(
     let status = &object.spec.status;
     let shifts = status.required_subsets.iter().filter_map(|required| {
         let target = required.target(&status.traffic_policies, &kube.service);
-        shift((collector, known), object, required, target.ok()?)
+        shift(collector, known, object, required, target.ok()?)
     });
     draft.service.shifts.extend(shifts.map(Arc::new));
 }
@@ -96,7 +97,8 @@ fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
 /// Returns a shift with the hosts of its parts; `None` if a part has no host that the proxy may use, or if the shift is
 /// for others.
 fn shift(
-    (collector, known): (&Collector<'_>, &ShiftTargets<'_>),
+    collector: &Collector<'_>,
+    known: &ShiftTargets<'_>,
     object: &Arc<Object<Destination>>,
     required: &RequiredSubsets,
     target: Option<&PolicyTarget>,

@@ -40,7 +40,7 @@ fn virtual_services_share_a_name_if_their_hosts_intersect() {
     assert_eq!(sharing(&routes, "z.org"), ["d"]);
     let second = set(&[("a", "y.test"), ("b", "'*.test'"), ("e", "x.test")]);
     let mut changes = Changes::default();
-    let followed = routes.follow((&first, &second), &identity, &mut changes);
+    let followed = routes.follow(&first, &second, &identity, &mut changes);
     assert!(changes.has(ATTACHED));
     for name in ["x.test", "y.test", "*.test", "*", "z.org"] {
         let fresh = VisibleRoutes::collect(&second, &identity);

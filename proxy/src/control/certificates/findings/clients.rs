@@ -1,10 +1,13 @@
 //! Problems of certificates for connections to endpoints, as diagnostics of DestinationRules and of the remote clusters
 //! file (`--clusters`).
 
+use std::sync::Arc;
+
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::{Diagnostic, Severity};
 
 use super::{at, authority_field, consequence, fix, is_of_key, kind};
+use crate::compile::certificates::FieldPlace;
 use crate::compile::policies::client_tls::ClientUse;
 use crate::tls::{Problem, Store};
 
@@ -17,10 +20,10 @@ pub(crate) fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for one in uses {
         if let Some(refused) = one.refused {
-            let kind = (Severity::Error, codes::TLS014);
-            let place = (one.object.as_ref(), &one.file);
+            let file = Arc::clone(&one.file);
+            let told = Diagnostic::about_file(Severity::Error, codes::TLS014, file, refused);
             let field = one.fields.find("credentialName");
-            let mut told = at(place, field, kind, refused.to_owned());
+            let mut told = at(told, one.object.as_ref(), field);
             told.help("write `workloadSelector`, or name files; until then connections fail");
             found.push(told);
         }
@@ -48,12 +51,14 @@ pub(crate) fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
 
 fn diagnose(
     one: &ClientUse,
-    field: (String, u32),
+    field: FieldPlace,
     problem: &Problem,
     consequence: &str,
 ) -> Diagnostic {
-    let place = (one.object.as_ref(), &one.file);
-    let mut found = at(place, field, kind(problem.kind), problem.to_string());
+    let (severity, code) = kind(problem.kind);
+    let file = Arc::clone(&one.file);
+    let found = Diagnostic::about_file(severity, code, file, problem.to_string());
+    let mut found = at(found, one.object.as_ref(), field);
     found.help(fix(problem, consequence));
     found
 }

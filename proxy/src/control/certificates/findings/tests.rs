@@ -75,7 +75,7 @@ fn check(settings: &str, directory: &Path) {
     assert!(!diagnostics.has_errors(), "{text}{errors:#?}");
     let store = Store::default();
     let proxy = Proxy::default();
-    let found = look(&store, (&resources, &[]), Scope::Proxy(&proxy), now()).findings;
+    let found = look(&store, &resources, &[], Scope::Proxy(&proxy), now()).findings;
     let wanted = wanted(&text);
     let seen: Vec<(u32, String)> = found
         .iter()
@@ -154,7 +154,8 @@ fn mesh_identity_need_not_name_the_hosts() {
     };
     let looked = look(
         &Store::default(),
-        (&resources, &[]),
+        &resources,
+        &[],
         Scope::Proxy(&proxy),
         now(),
     );
@@ -174,7 +175,8 @@ fn missing_mesh_identity_is_reported_at_the_tls_mode() {
     };
     let found = look(
         &Store::default(),
-        (&resources, &[]),
+        &resources,
+        &[],
         Scope::Proxy(&proxy),
         now(),
     )
@@ -206,7 +208,8 @@ fn credential_at_a_sidecar_needs_a_selector() {
         let resources = load_bytes("a.yaml", text.as_bytes(), &mut diagnostics);
         let found = look(
             &Store::default(),
-            (&resources, &[]),
+            &resources,
+            &[],
             Scope::Proxy(proxy),
             now(),
         )
@@ -241,7 +244,8 @@ fn invalid_gateway_certificates_are_reported_in_the_remote_clusters_file() {
     let proxy = Proxy::default();
     let found = look(
         &Store::default(),
-        (&resources, &members),
+        &resources,
+        &members,
         Scope::Proxy(&proxy),
         now(),
     )

@@ -48,7 +48,8 @@ fn trusted_hops_select_the_client_in_forwarded_for() {
     ] {
         let origin = Origin::of(
             &connection("203.0.113.9", false),
-            (hops, false),
+            hops,
+            false,
             &headers(lines),
         );
         assert_eq!(
@@ -77,11 +78,7 @@ fn trusted_hop_overrides_the_scheme_of_the_connection() {
             .map(|told| ("x-forwarded-proto", told))
             .into_iter()
             .collect();
-        let origin = Origin::of(
-            &connection("10.0.0.2", tls),
-            (hops, false),
-            &headers(&lines),
-        );
+        let origin = Origin::of(&connection("10.0.0.2", tls), hops, false, &headers(&lines));
         assert_eq!(
             origin.scheme, scheme,
             "tls {tls}, {hops} hops, told {told:?}"
@@ -130,11 +127,11 @@ fn sidecar_takes_scheme_and_client_of_the_headers() {
         (0, "unknown", "10.0.0.2:4711"),
     ] {
         let lines = [("x-forwarded-proto", "https"), ("x-forwarded-for", list)];
-        let origin = Origin::of(&peer, (hops, true), &headers(&lines));
+        let origin = Origin::of(&peer, hops, true, &headers(&lines));
         assert_eq!(origin.scheme, Scheme::Https);
         assert_eq!(origin.client.to_string(), client, "{hops} hops of {list}");
     }
-    let origin = Origin::of(&peer, (0, true), &headers(&[]));
+    let origin = Origin::of(&peer, 0, true, &headers(&[]));
     assert_eq!(origin.scheme, Scheme::Http);
     assert_eq!(origin.client.to_string(), "10.0.0.2:4711");
 }

@@ -40,7 +40,8 @@ fn forwarded_with(
     }
     let origin = Origin::of(
         &connection,
-        (settings.trusted_hops, settings.is_sidecar),
+        settings.trusted_hops,
+        settings.is_sidecar,
         &headers,
     );
     let mut rng = SmallRng::seed_from_u64(1);
@@ -163,7 +164,7 @@ fn client_certificate_header_comes_from_the_tls_terminator() {
     });
     let mut headers = HeaderMap::new();
     headers.insert(X_FORWARDED_CLIENT_CERT, HeaderValue::from_static("By=me"));
-    let origin = Origin::of(&connection, (0, false), &headers);
+    let origin = Origin::of(&connection, 0, false, &headers);
     let settings = ExchangeSettings::default();
     let mut rng = SmallRng::seed_from_u64(1);
     let (_, added) = forward(&mut headers, &connection, &origin, &settings, &mut rng);

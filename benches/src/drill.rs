@@ -144,7 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         table += Summary::CLUSTERS_HEAD;
         for (number, (mode, policy, retries)) in CLUSTERS.into_iter().enumerate() {
             let drill = drill(number);
-            let one = drill.clusters(mode, (policy, retries), seed);
+            let one = drill.clusters(mode, policy, retries, seed);
             let summary = tokio::task::LocalSet::new().block_on(&runtime, one)?;
             let how = format!("{} | {}", policy.name(), retries.name());
             table += &summary.row(mode.name(), &how);
@@ -176,7 +176,9 @@ impl Drill<'_> {
             Proxy::Envoy => configure::envoy(ports, retries),
             _ => configure::strait(ports, retries),
         };
-        let answers = self.one((&[2, 3], ENDPOINTS), write, mode, seed).await?;
+        let answers = self
+            .one(opened(&[2, 3], ENDPOINTS).await?, write, mode, seed)
+            .await?;
         let [dies, recovers, _] = TIMES;
         Ok(timeline::summarize(&answers, dies, recovers))
     }
@@ -184,11 +186,14 @@ impl Drill<'_> {
     async fn clusters(
         &self,
         mode: Mode,
-        (policy, retries): (Policy, Retries),
+        policy: Policy,
+        retries: Retries,
         seed: u64,
     ) -> Result<Summary, Failure> {
         let write = |ports: &Ports| configure::clusters(ports, policy, retries);
-        let answers = self.one((&[2, 3, 4], GATEWAYS), write, mode, seed).await?;
+        let answers = self
+            .one(opened(&[2, 3, 4], GATEWAYS).await?, write, mode, seed)
+            .await?;
         let [dies, recovers, _] = TIMES;
         Ok(timeline::summarize_clusters(&answers, dies, recovers))
     }
@@ -196,13 +201,11 @@ impl Drill<'_> {
     /// Runs the load while the first zone is in a failure mode for a while.
     async fn one(
         &self,
-        (hosts, endpoints): (&[u8], usize),
+        zones: Vec<Zone>,
         write: impl Fn(&Ports) -> String,
         mode: Mode,
         seed: u64,
     ) -> Result<Vec<Answer>, Failure> {
-        let open = context("cannot open the endpoints");
-        let zones = Zone::open(hosts, endpoints).await.map_err(open)?;
         let ports = Ports {
             listen: free_port()?,
             admin: free_port()?,
@@ -218,7 +221,7 @@ impl Drill<'_> {
             sleep_until(begin + recovers).await;
             zones[0].set(Mode::Well);
         };
-        let load = load::run(ports.listen, begin, (RATE, end), seed);
+        let load = load::run(ports.listen, begin, RATE, end, seed);
         let (answers, ()) = tokio::join!(load, events);
         process.check_alive()?;
         answers
@@ -235,6 +238,12 @@ impl Drill<'_> {
         let line = CommandLine::new(self.program, arguments);
         self.launcher.start(&name, self.core, &line)
     }
+}
+
+/// Opens a zone for each host.
+async fn opened(hosts: &[u8], endpoints: usize) -> Result<Vec<Zone>, Failure> {
+    let open = context("cannot open the endpoints");
+    Zone::open(hosts, endpoints).await.map_err(open)
 }
 
 /// Waits until the first zone answers a request, then waits for the proxy to settle.

@@ -171,9 +171,9 @@ impl Bench<'_> {
 
     fn wait_until_up(&self, process: &mut Process, plan: &Plan) -> Result<(), Failure> {
         let probe = Probe::new(plan, "/")?;
-        let limits = (Duration::from_millis(100), LIMIT);
+        let (interval, limit) = (Duration::from_millis(100), LIMIT);
         let cancel = self.launcher.cancel();
-        cancel.poll(limits, "the proxy does not start", || {
+        cancel.poll(interval, limit, "the proxy does not start", || {
             process.check_alive()?;
             match probe.ask()? {
                 Verdict::Right => Ok(Some(())),
@@ -190,9 +190,9 @@ impl Bench<'_> {
             .args(["-c", "kill -TERM \"$0\"", &pid])
             .status();
         asked.map_err(context("cannot stop the proxy"))?;
-        let limits = (Duration::from_millis(50), LIMIT);
+        let (interval, limit) = (Duration::from_millis(50), LIMIT);
         let cancel = self.launcher.cancel();
-        cancel.poll(limits, "the proxy does not end", || {
+        cancel.poll(interval, limit, "the proxy does not end", || {
             Ok(process.check_alive().is_err().then_some(()))
         })
     }

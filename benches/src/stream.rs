@@ -84,7 +84,7 @@ async fn measure(
         f64::from(objects) / seconds,
         server.memory_mib()
     ))?;
-    let proxy = StreamProxy::start(launcher, (strait, &server), arguments.protocol, &mesh).await?;
+    let proxy = StreamProxy::start(launcher, strait, &server, arguments.protocol, &mesh).await?;
     say(&format!(
         "proxy ready after {:.2} s, of which {:.2} s CPU; proxy {} MiB, server {} MiB",
         proxy.ready_after.as_secs_f64(),
@@ -100,7 +100,7 @@ async fn measure(
         let memory = server.memory_mib();
         say(&format!("  server {memory} MiB with all watches"))?;
     }
-    storm::run(arguments, normal, (&server, &proxy), &mesh).await?;
+    storm::run(arguments, normal, &server, &proxy, &mesh).await?;
     say(&format!(
         "at the end: proxy {} MiB, server {} MiB",
         proxy.memory_mib(),

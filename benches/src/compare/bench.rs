@@ -255,9 +255,9 @@ impl Bench {
     fn wait_until_up(&self, running: &mut Running, path: &str) -> Result<(), Failure> {
         let probe = Probe::new(&running.plan, path)?;
         let what = format!("{} does not answer", running.proxy.name());
-        let limits = (Duration::from_millis(1), START_LIMIT);
+        let (interval, limit) = (Duration::from_millis(1), START_LIMIT);
         let mut last = String::new();
-        let up = self.launcher.cancel().poll(limits, &what, || {
+        let up = self.launcher.cancel().poll(interval, limit, &what, || {
             running.process.check_alive()?;
             match probe.ask()? {
                 Verdict::Right => Ok(Some(())),
@@ -293,10 +293,10 @@ fn start_upstream(
     let own = std::env::current_exe().map_err(context("cannot find this program"))?;
     let line = CommandLine::new(&own, ["upstream", &format!("--addresses={addresses}")]);
     let mut process = launcher.start("upstream", core, &line)?;
-    let limits = (Duration::from_millis(1), START_LIMIT);
+    let (interval, limit) = (Duration::from_millis(1), START_LIMIT);
     let ports = launcher
         .cancel()
-        .poll(limits, "the upstream does not start", || {
+        .poll(interval, limit, "the upstream does not start", || {
             process.check_alive()?;
             Ok(Ports::parse(&process.output()))
         })?;

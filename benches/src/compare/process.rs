@@ -60,7 +60,8 @@ impl Cancel {
     /// When `limit` has passed, the run was cancelled, or `question` fails.
     pub fn poll<T>(
         &self,
-        (interval, limit): (Duration, Duration),
+        interval: Duration,
+        limit: Duration,
         what: &str,
         mut question: impl FnMut() -> Result<Option<T>, Failure>,
     ) -> Result<T, Failure> {
@@ -213,7 +214,7 @@ impl Launcher {
     ) -> Result<String, Failure> {
         let mut process = self.start(name, core, line)?;
         self.cancel
-            .poll((Duration::from_millis(10), limit), name, || {
+            .poll(Duration::from_millis(10), limit, name, || {
                 let status = process.child.try_wait().map_err(context(name))?;
                 Ok(status)
             })?;
@@ -317,8 +318,8 @@ mod tests {
     fn cancelled_run_waits_for_nothing() {
         let cancel = Cancel::default();
         cancel.cancel();
-        let forever = (Duration::from_secs(3600), Duration::from_secs(3600));
-        let answer = cancel.poll(forever, "never", || Ok(None::<()>));
+        let forever = Duration::from_secs(3600);
+        let answer = cancel.poll(forever, forever, "never", || Ok(None::<()>));
         assert!(matches!(answer, Err(Failure::Cancelled)));
     }
 
@@ -326,7 +327,7 @@ mod tests {
     fn poll_returns_the_first_answer() {
         let mut asked = 0;
         let answer =
-            Cancel::default().poll((Duration::ZERO, Duration::from_secs(60)), "third", || {
+            Cancel::default().poll(Duration::ZERO, Duration::from_secs(60), "third", || {
                 asked += 1;
                 Ok((asked == 3).then_some(asked))
             });
@@ -336,7 +337,7 @@ mod tests {
     #[test]
     fn poll_gives_up_at_its_limit() {
         let answer =
-            Cancel::default().poll((Duration::ZERO, Duration::ZERO), "it", || Ok(None::<()>));
+            Cancel::default().poll(Duration::ZERO, Duration::ZERO, "it", || Ok(None::<()>));
         assert_eq!(answer.unwrap_err().to_string(), "it: gave up after 0ns");
     }
 
@@ -346,15 +347,15 @@ mod tests {
             .args(["-c", "sleep 600 & wait"])
             .spawn()
             .unwrap();
-        let limits = (Duration::from_millis(1), Duration::from_secs(60));
+        let (interval, limit) = (Duration::from_millis(1), Duration::from_secs(60));
         let has_worker = || Ok((accounting::tree(master.id()).len() == 2).then_some(()));
-        let up = Cancel::default().poll(limits, "no worker", has_worker);
+        let up = Cancel::default().poll(interval, limit, "no worker", has_worker);
         let worker = accounting::tree(master.id())[1];
         kill_tree(master.id());
         let ended = master.wait().unwrap();
         assert!(up.is_ok() && !ended.success());
         let is_gone = || Ok(accounting::tree(worker).is_empty().then_some(()));
-        let gone = Cancel::default().poll(limits, "the worker lives on", is_gone);
+        let gone = Cancel::default().poll(interval, limit, "the worker lives on", is_gone);
         assert!(gone.is_ok());
     }
 

@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::compare::configure::{ConfigFile, Proxy};
-use crate::compare::process::CommandLine;
 use crate::compare::tls::HOST;
 
 mod identities;
@@ -52,19 +51,18 @@ pub fn files(proxy: Proxy, plan: &PairPlan, identities: &Identities) -> Vec<Conf
     Side::ALL.map(of).to_vec()
 }
 
-/// Returns the command that starts one of the sidecars.
-pub fn command(
-    (proxy, program): (Proxy, &Path),
+/// Returns the arguments of one of the sidecars.
+pub fn arguments(
+    proxy: Proxy,
     plan: &PairPlan,
     side: Side,
     identities: &Identities,
     directory: &Path,
-) -> CommandLine {
-    let arguments = match proxy {
+) -> Vec<OsString> {
+    match proxy {
         Proxy::Strait => strait(plan, side, identities, directory),
         _ => envoy(side, directory),
-    };
-    CommandLine::new(program, arguments)
+    }
 }
 
 fn admin(plan: &PairPlan, side: Side) -> u16 {

@@ -13,7 +13,7 @@ use crate::compare::Failure;
 use crate::compare::failure::context;
 use crate::load::address::Address;
 use crate::load::dial::Dialer;
-use crate::load::engine::{Engine, Plan};
+use crate::load::engine::{Begin, Engine, Plan};
 use crate::load::headers_file::Block;
 use crate::load::http1::Http1;
 use crate::load::outcome::{Expected, Reply, Sample};
@@ -69,7 +69,8 @@ impl Answer {
 pub(super) async fn run(
     port: u16,
     start: Instant,
-    (rate, length): (u32, Duration),
+    rate: u32,
+    length: Duration,
     seed: u64,
 ) -> Result<Vec<Answer>, Failure> {
     let engine = Engine::new(Plan {
@@ -92,7 +93,17 @@ pub(super) async fn run(
     let failed = "the load cannot run";
     let pacer = Pacer::kernel().map_err(context(failed))?;
     let (_stop, stopped) = watch::channel(false);
-    let end = engine.run((&pacer, start), schedule, stopped, sink).await;
+    let end = engine
+        .run(
+            Begin {
+                pacer: &pacer,
+                start,
+            },
+            schedule,
+            stopped,
+            sink,
+        )
+        .await;
     end.map_err(context(failed))?;
     let mut answers = answers.take();
     answers.sort_by_key(|answer| answer.sent);

@@ -62,6 +62,14 @@ enum Channel {
     Http2(Rc<Http2>),
 }
 
+/// Begin of a run.
+pub struct Begin<'a> {
+    /// Wakes the run when requests are due.
+    pub pacer: &'a Pacer,
+    /// Time at which the schedule begins.
+    pub start: Instant,
+}
+
 /// State at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
@@ -124,7 +132,7 @@ impl Engine {
         (failed, reason)
     }
 
-    /// Sends all requests of the schedule from `start` on. Returns when each has a sample, or immediately when stopped.
+    /// Sends all requests of the schedule. Returns when each has a sample, or immediately when stopped.
     ///
     /// Must run on a `LocalSet`.
     ///
@@ -132,11 +140,12 @@ impl Engine {
     /// When the timer fails.
     pub async fn run(
         self,
-        (pacer, start): (&Pacer, Instant),
+        begin: Begin<'_>,
         schedule: Schedule,
         mut stop: watch::Receiver<bool>,
         sink: Sink,
     ) -> std::io::Result<End> {
+        let Begin { pacer, start } = begin;
         let queue = Rc::new(Queue::new(self.channels.len(), self.plan.order));
         let shared = Shared {
             plan: self.plan,

@@ -35,30 +35,21 @@ pub fn svg(histogram: &Histogram<u64>, title: &str) -> String {
     for step in 0..=STEPS {
         let value = top * f64::from(step) / f64::from(STEPS);
         line(&mut svg, [(x(0.0), y(value)), (x(decades), y(value))]);
-        label(
-            &mut svg,
-            (LEFT - 6.0, y(value) + 4.0),
-            "end",
-            &number(value),
-        );
+        label(&mut svg, LEFT - 6.0, y(value) + 4.0, "end", &number(value));
     }
     for decade in 0..=decades as i32 {
         let at = x(f64::from(decade));
         line(&mut svg, [(at, y(0.0)), (at, y(top))]);
         label(
             &mut svg,
-            (at, HEIGHT - BOTTOM + 18.0),
+            at,
+            HEIGHT - BOTTOM + 18.0,
             "middle",
             &percentile(decade),
         );
     }
-    label(&mut svg, (LEFT, TOP - 6.0), "end", "ms");
-    label(
-        &mut svg,
-        (WIDTH / 2.0, HEIGHT - 10.0),
-        "middle",
-        "percentile",
-    );
+    label(&mut svg, LEFT, TOP - 6.0, "end", "ms");
+    label(&mut svg, WIDTH / 2.0, HEIGHT - 10.0, "middle", "percentile");
     let curve = points.iter().map(|point| {
         let at = nines_or(point, decades);
         format!("{:.1},{:.1}", x(at), y(point.value))
@@ -117,7 +108,7 @@ fn line(svg: &mut String, [from, to]: [(f64, f64); 2]) {
     );
 }
 
-fn label(svg: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
+fn label(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let _ = writeln!(
         svg,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use super::dial::Dialer;
-use super::engine::{End, Engine, Plan};
+use super::engine::{Begin, End, Engine, Plan};
 use super::error::Error;
 use super::outcome::{Fault, Sample};
 use super::pacer::Pacer;
@@ -103,7 +103,7 @@ pub fn run(
         };
         let begin = Instant::now();
         start.send_replace(Some(begin));
-        follow(&received, (begin, settings.length()), show);
+        follow(&received, begin, settings.length(), show);
         let mut outcome = Outcome {
             record: Record::new(settings.counted.clone()),
             elapsed: Duration::ZERO,
@@ -161,7 +161,8 @@ fn opened(
 /// Shows progress lines until all threads have ended.
 fn follow(
     received: &Receiver<Message>,
-    (begin, length): (Instant, Duration),
+    begin: Instant,
+    length: Duration,
     show: &mut dyn FnMut(&str),
 ) {
     let mut interval = Interval::default();
@@ -240,9 +241,11 @@ async fn work(settings: &Settings, mut link: Link) -> std::io::Result<Done> {
     let schedule = Schedule::new(settings.rate, settings.length(), settings.arrivals, part);
     let sink = Rc::clone(&tally);
     let sink = Rc::new(move |sample: &Sample| sink.borrow_mut().add(sample));
-    let end = engine
-        .run((&pacer, start.into()), schedule, link.stop, sink)
-        .await?;
+    let begin = Begin {
+        pacer: &pacer,
+        start: start.into(),
+    };
+    let end = engine.run(begin, schedule, link.stop, sink).await?;
     let tally = tally.borrow();
     Ok(Done {
         record: tally.record.clone(),

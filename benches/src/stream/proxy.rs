@@ -38,7 +38,8 @@ pub(super) struct StreamProxy {
 impl StreamProxy {
     pub(super) async fn start(
         launcher: &Launcher,
-        (strait, server): (&Path, &Server),
+        strait: &Path,
+        server: &Server,
         protocol: Protocol,
         mesh: &Mesh,
     ) -> Result<StreamProxy, Failure> {

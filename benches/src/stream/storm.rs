@@ -72,7 +72,8 @@ impl Requests {
 pub(super) async fn run(
     arguments: &Arguments,
     normal: &Normal,
-    (server, proxy): (&Server, &StreamProxy),
+    server: &Server,
+    proxy: &StreamProxy,
     mesh: &Mesh,
 ) -> Result<(), Failure> {
     if arguments.storm == 0 {
@@ -87,7 +88,7 @@ pub(super) async fn run(
         quiet.merge(load(arguments.rate, normal, proxy.port, mesh).await?);
         let before = (proxy.cpu(), server.cpu());
         let running = load(arguments.rate, normal, proxy.port, mesh);
-        let changes = changes(arguments, (&api, mesh), next);
+        let changes = changes(arguments, &api, mesh, next);
         let (requests, changed) = tokio::join!(running, changes);
         storm.merge(requests?);
         let (changed, after) = changed?;
@@ -118,7 +119,7 @@ async fn load(rate: u32, normal: &Normal, port: u16, mesh: &Mesh) -> Result<Requ
     let begin = Instant::now() + Duration::from_millis(50);
     let mesh = *mesh;
     let threads: Result<Vec<_>, Failure> = (0..CONNECTIONS)
-        .map(|first| normal.run(move || one_connection(first, rate, begin, (port, mesh))))
+        .map(|first| normal.run(move || one_connection(first, rate, begin, port, mesh)))
         .collect();
     let mut all = Requests::default();
     for thread in threads? {
@@ -133,7 +134,8 @@ fn one_connection(
     first: u32,
     rate: u32,
     begin: Instant,
-    (port, mesh): (u16, Mesh),
+    port: u16,
+    mesh: Mesh,
 ) -> Result<Requests, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -166,7 +168,8 @@ fn one_connection(
 /// Makes changes at a steady rate for one period. Returns the last value of each changed service, and the next value.
 async fn changes(
     arguments: &Arguments,
-    (api, mesh): (&Api, &Mesh),
+    api: &Api,
+    mesh: &Mesh,
     first: u32,
 ) -> Result<(BTreeMap<u32, u32>, u32), Failure> {
     let mut ticks = interval(Duration::from_millis(1));

@@ -76,7 +76,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure>
     for course in &COURSES {
         let mut entrants = start(bench, report, course)?;
         for entrant in &entrants {
-            let warm = turn(bench, course, (entrant, RATES[0]), WARM_UP);
+            let warm = turn(bench, course, entrant, RATES[0], WARM_UP);
             note(
                 report,
                 &format!("{}, warm-up of {}", course.title, entrant.label),
@@ -87,7 +87,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure>
             for place in 0..entrants.len() {
                 // no proxy always runs first, nor always after the same one
                 let index = (place + round) % entrants.len();
-                one_round(bench, report, course, (&mut entrants[index], round))?;
+                one_round(bench, report, course, &mut entrants[index], round)?;
             }
         }
         report.sections.push(section(course, &entrants));
@@ -124,10 +124,11 @@ fn one_round(
     bench: &Bench,
     report: &mut Report,
     course: &Course,
-    (entrant, round): (&mut Entrant, usize),
+    entrant: &mut Entrant,
+    round: usize,
 ) -> Result<(), Failure> {
     for (index, rate) in RATES.into_iter().enumerate() {
-        let turn = turn(bench, course, (entrant, rate), bench.arguments.turn());
+        let turn = turn(bench, course, entrant, rate, bench.arguments.turn());
         let what = format!("{}, {} at {rate}/s", course.title, entrant.label);
         let Some(turn) = note(report, &what, turn)? else {
             continue;
@@ -154,7 +155,8 @@ fn one_round(
 fn turn(
     bench: &Bench,
     course: &Course,
-    (entrant, rate): (&Entrant, u32),
+    entrant: &Entrant,
+    rate: u32,
     length: Duration,
 ) -> Result<Turn, Failure> {
     let running = entrant.running.as_ref();

@@ -154,19 +154,19 @@ fn change(bench: &Bench, running: &mut Running, number: usize) -> Result<Duratio
     }
     let begin = Instant::now();
     fs::rename(&next, &path).map_err(context(path.display()))?;
-    let limits = (CHANGE_INTERVAL, CHANGE_LIMIT);
-    bench
-        .launcher
-        .cancel()
-        .poll(limits, "the change is not in effect", || {
-            match connection.get(&changed) {
-                Ok(200) => Ok(Some(begin.elapsed())),
-                Ok(_) => Ok(None),
-                Err(error) => Err(Failure::new(format!(
-                    "a change broke a connection: {error}"
-                ))),
-            }
-        })
+    let (interval, limit) = (CHANGE_INTERVAL, CHANGE_LIMIT);
+    bench.launcher.cancel().poll(
+        interval,
+        limit,
+        "the change is not in effect",
+        || match connection.get(&changed) {
+            Ok(200) => Ok(Some(begin.elapsed())),
+            Ok(_) => Ok(None),
+            Err(error) => Err(Failure::new(format!(
+                "a change broke a connection: {error}"
+            ))),
+        },
+    )
 }
 
 fn section(layouts: &[Layout], results: &[Seen]) -> Section {

@@ -104,7 +104,7 @@ fn start(
     for proxy in installed(bench, Work::Http).filter(|proxy| PROXIES.contains(proxy)) {
         for tls in [true, false] {
             let label = format!("{}, {}", proxy.name(), table::security(tls));
-            let pair = Pair::start(bench, (proxy, tls), identities);
+            let pair = Pair::start(bench, proxy, tls, identities);
             if let Some(pair) = note(report, &format!("{TITLE}, {label}"), pair)? {
                 entrants.push(entrant(label, Some(pair)));
             }

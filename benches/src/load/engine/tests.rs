@@ -156,7 +156,15 @@ impl Load {
             let class = sample.fault.as_ref().map(|fault| fault.class);
             sink.borrow_mut().push((sample.due, sample.latency, class));
         });
-        let run = engine.run((&Pacer::Runtime, server.start), schedule, stopped, sink);
+        let run = engine.run(
+            Begin {
+                pacer: &Pacer::Runtime,
+                start: server.start,
+            },
+            schedule,
+            stopped,
+            sink,
+        );
         let end = run.await.unwrap();
         Run {
             samples: samples.take(),

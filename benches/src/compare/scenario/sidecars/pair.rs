@@ -7,8 +7,8 @@ use crate::compare::bench::Bench;
 use crate::compare::client::{Connection, free_port};
 use crate::compare::configure::{Proxy, Work};
 use crate::compare::failure::{Failure, context};
-use crate::compare::process::Process;
-use crate::compare::sidecars::{Identities, PairPlan, Side, command, files};
+use crate::compare::process::{CommandLine, Process};
+use crate::compare::sidecars::{Identities, PairPlan, Side, arguments, files};
 
 /// Maximum time from the start of a pair to its first response.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -25,7 +25,8 @@ impl Pair {
     /// Starts both proxies, and waits until a request succeeds.
     pub(super) fn start(
         bench: &Bench,
-        (proxy, tls): (Proxy, bool),
+        proxy: Proxy,
+        tls: bool,
         identities: &Identities,
     ) -> Result<Self, Failure> {
         let Some(program) = bench.tools.get(proxy.tool()) else {
@@ -47,8 +48,8 @@ impl Pair {
             fs::write(&path, file.text).map_err(context(path.display()))?;
         }
         let start = |side: Side| {
-            let program = (proxy, program.path.as_path());
-            let line = command(program, &plan, side, identities, &directory);
+            let arguments = arguments(proxy, &plan, side, identities, &directory);
+            let line = CommandLine::new(program.path.as_path(), arguments);
             bench.start_proxy(&format!("{name}-{}", side.name()), &line)
         };
         let processes = Side::ALL.map(start).into_iter().collect::<Result<_, _>>()?;
@@ -74,12 +75,12 @@ impl Pair {
     }
 
     fn wait_until_up(&mut self, bench: &Bench) -> Result<(), Failure> {
-        let limits = (Duration::from_millis(5), START_LIMIT);
+        let interval = Duration::from_millis(5);
         let (port, processes) = (self.plan.outbound, &mut self.processes);
         bench
             .launcher
             .cancel()
-            .poll(limits, "the pair does not answer", || {
+            .poll(interval, START_LIMIT, "the pair does not answer", || {
                 for process in processes.iter_mut() {
                     process.check_alive()?;
                 }

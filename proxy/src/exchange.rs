@@ -44,7 +44,7 @@ use downstream::origin::Origin;
 use message::clean::{self, Cleaned};
 use message::local_reply::{self, LocalReply};
 use record::{Ending, Record};
-use select::context::RequestContext;
+use select::context::{LookupContext, RequestContext};
 use select::find_route::{self, Found};
 use traffic::filter::Action;
 use traffic::filter::grpc_web::Text;
@@ -76,10 +76,16 @@ pub fn run(
         let (hops, is_sidecar) = (settings.trusted_hops, settings.is_sidecar);
         let origin = Origin::of(connection, hops, is_sidecar, request.headers());
         let (cleaned, mut record) = begin(worker, connection, &origin, request);
-        let head = (&mut *request, cleaned);
-        let (mut lookup, cleaned) = match ext_authz::applies(&snapshot, connection) {
-            true => ext_authz::find(&snapshot, (connection, &origin), head, &mut record).await,
-            false => find(&snapshot, (connection, &origin), head, &mut record),
+        let (mut lookup, cleaned) = {
+            let context = LookupContext {
+                snapshot: &snapshot,
+                connection,
+                origin: &origin,
+            };
+            match ext_authz::applies(&snapshot, connection) {
+                true => ext_authz::find(context, request, cleaned, &mut record).await,
+                false => find(context, request, cleaned, &mut record),
+            }
         };
         if matches!(&lookup, Ok(found) if found.needs_address(&snapshot)) {
             // boxed: few requests name a host that only DNS knows
@@ -107,15 +113,15 @@ pub fn run(
         let filters = &found.route().filters;
         let response = if let Some(text) = grpc_web::translate(found, request, &mut record) {
             // boxed: used only on ports with gRPC-Web
-            Box::pin(translated(text, context, (request, cleaned), record)).await
+            Box::pin(translated(text, context, request, cleaned, record)).await
         } else if let Some(response) = answer(&context, request, &record) {
             finish(&context, request, response, record)
         } else if let Some(early) = &filters.early {
             // boxed: few rules have faults or CORS, and all others would hold its memory
-            Box::pin(early::run(early, context, (request, cleaned), record)).await
+            Box::pin(early::run(early, context, request, cleaned, record)).await
         } else {
             // as `forward::run` does
-            match &mut forward::prepare(&context, (request, cleaned), &mut record) {
+            match &mut forward::prepare(&context, request, cleaned, &mut record) {
                 Ok(prepared) => {
                     let forwarded = &mut prepared.forwarded;
                     let attempted = attempt::run(&context, forwarded, &mut record).await;
@@ -148,14 +154,15 @@ async fn find_address(
 async fn translated(
     text: Text,
     context: RequestContext<'_>,
-    (request, cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
+    request: &mut Request<DownstreamBody>,
+    cleaned: Cleaned<'_>,
     record: Box<Record>,
 ) -> Response<ReplyBody> {
     let filters = &context.found.route().filters;
     let response = match (answer(&context, request, &record), &filters.early) {
         (Some(response), _) => finish(&context, request, response, record),
-        (None, Some(early)) => early::run(early, context, (request, cleaned), record).await,
-        (None, None) => forward::run(context, (request, cleaned), record).await,
+        (None, Some(early)) => early::run(early, context, request, cleaned, record).await,
+        (None, None) => forward::run(context, request, cleaned, record).await,
     };
     grpc_web::respond(response, text).await
 }
@@ -179,27 +186,32 @@ fn begin<'a>(
 /// Finds the rule for a request, if its tokens are valid and policies allow it. Takes and returns the cleaned head, so
 /// that the request does not hold it while it is forwarded.
 fn find<'a>(
-    snapshot: &SnapshotRef,
-    (connection, origin): (&Rc<Connection>, &Origin),
-    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'a>),
+    context: LookupContext<'_>,
+    request: &mut Request<DownstreamBody>,
+    mut cleaned: Cleaned<'a>,
     record: &mut Record,
 ) -> (Result<Found, LocalReply>, Cleaned<'a>) {
+    let LookupContext {
+        snapshot,
+        connection,
+        origin,
+    } = context;
+    let scheme = origin.scheme;
     let judges = snapshot.judges(&connection.listener, connection.client.destination);
-    let head = (request, &mut cleaned);
     if !judges {
-        let found = find_route::find_route(snapshot, connection, origin.scheme, head.0, head.1);
+        let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
         return (found, cleaned);
     }
     let mut before = None;
     if record.worker().settings.limits_before_authorization {
-        let found = find_route::find_route(snapshot, connection, origin.scheme, head.0, head.1);
-        let found = limit::admit_early(found, origin, head.0, record);
+        let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
+        let found = limit::admit_early(found, origin, request, record);
         if limit::is_refused(&found) {
             return (found, cleaned);
         }
         before = Some(found);
     }
-    let found = judged_request(snapshot, (connection, origin), head, before, record);
+    let found = judged_request(context, request, &mut cleaned, before, record);
     (found, cleaned)
 }
 

@@ -30,9 +30,6 @@ use traffic::filter::Scheme;
 /// Characters of the path in `www-authenticate`.
 const REALM_PATH_MAX: usize = 256;
 
-/// A token and its location.
-type Found<'a> = (usize, Cow<'a, str>);
-
 /// Verified tokens of a request, each with the number of its location.
 type AllVerified = SmallVec<[(usize, Arc<Verified>); 1]>;
 
@@ -104,7 +101,7 @@ fn verify_all<B>(
         let Some(token) = find(location, request)? else {
             continue;
         };
-        let verified = verify(worker, authentication, &(number, token.clone()))?;
+        let verified = verify(worker, authentication, number, &token)?;
         let rule = &authentication.rules[verified.rule];
         if let Some(name) = &rule.payload_header {
             headers.push((name.clone(), value(Token::payload(&token))?));
@@ -131,9 +128,10 @@ fn is_preflight<B>(request: &Request<B>) -> bool {
 fn verify(
     worker: &Worker,
     authentication: &Arc<Authentication>,
-    (location, text): &Found<'_>,
+    location: usize,
+    text: &str,
 ) -> Result<Arc<Verified>, Refusal> {
-    let key = TokenCache::key(*location, text);
+    let key = TokenCache::key(location, text);
     let mut cache = worker.tokens.borrow_mut();
     if let Some(known) = cache.find(authentication, &key) {
         let rule = &authentication.rules[known.rule];
@@ -147,7 +145,7 @@ fn verify(
     }
     worker.count(Counter::TokenCacheMisses);
     let token = Token::parse(text)?;
-    let rules = &authentication.locations[*location].1;
+    let rules = &authentication.locations[location].1;
     let mut refusal = Refusal::Issuer;
     for &number in rules {
         let rule = &authentication.rules[number];

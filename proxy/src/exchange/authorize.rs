@@ -15,6 +15,7 @@ use super::downstream::origin::Origin;
 use super::message::clean::Cleaned;
 use super::message::local_reply::LocalReply;
 use super::record::Record;
+use super::select::context::LookupContext;
 use super::select::find_route::{Found, authority, find_route, matched_head};
 use super::worker::{SnapshotRef, Worker};
 use crate::snapshot::Listener;
@@ -27,12 +28,17 @@ use traffic::route::normalize_host;
 /// Verifies the tokens of a request, finds its rule, and authorizes it. A rule that was found `before` is kept, unless
 /// claims may lead to another one.
 pub(super) fn judged_request(
-    snapshot: &SnapshotRef,
-    (connection, origin): (&Connection, &Origin),
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    context: LookupContext<'_>,
+    request: &mut Request<DownstreamBody>,
+    cleaned: &mut Cleaned<'_>,
     before: Option<Result<Found, LocalReply>>,
     record: &mut Record,
 ) -> Result<Found, LocalReply> {
+    let LookupContext {
+        snapshot,
+        connection,
+        origin,
+    } = context;
     let scheme = origin.scheme;
     let authenticated = authenticate(record.worker(), snapshot, scheme, request);
     let has_claims = matches!(authenticated, Ok(Some(_)));
@@ -46,8 +52,7 @@ pub(super) fn judged_request(
     }
     let judged = authenticated.and_then(|verified| {
         let claims = verified.as_ref().map(|verified| &*verified.claims);
-        let client = (connection, origin);
-        authorize_request(snapshot, client, (request, cleaned), claims, record)
+        authorize_request(context, request, cleaned, claims, record)
     });
     match judged {
         Ok(()) => found,
@@ -66,13 +71,13 @@ pub(super) fn judged_request(
 ///
 /// The reply to a client that is denied: 403, `RBAC: access denied`.
 fn authorize_request(
-    snapshot: &SnapshotRef,
-    (connection, origin): (&Connection, &Origin),
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    context: LookupContext<'_>,
+    request: &mut Request<DownstreamBody>,
+    cleaned: &mut Cleaned<'_>,
     claims: Option<&Claims>,
     record: &mut Record,
 ) -> Result<(), LocalReply> {
-    let Some(authorization) = &snapshot.authorization else {
+    let Some(authorization) = &context.snapshot.authorization else {
         return Ok(());
     };
     let policies = &authorization.http;
@@ -82,7 +87,7 @@ fn authorize_request(
     let host = normalize_host(authority(request).unwrap_or_default());
     let subject = Subject {
         claims,
-        ..of_request(request, connection, origin, &host)
+        ..of_request(request, context.connection, context.origin, &host)
     };
     if let Some(rule) = policies.audit.first_match(&subject) {
         matched(record.worker(), Some(rule));

@@ -30,7 +30,8 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub async fn run(
     early: &Early,
     context: RequestContext<'_>,
-    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
+    request: &mut Request<DownstreamBody>,
+    mut cleaned: Cleaned<'_>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault
@@ -57,12 +58,12 @@ pub async fn run(
     }
     let admitted = match &early.limits {
         None => Ok(None),
-        Some(limits) => admit(limits, &context, (request, &mut cleaned), &mut record).await,
+        Some(limits) => admit(limits, &context, request, &mut cleaned, &mut record).await,
     };
     let mut response = match admitted {
         Err(reply) => refused(&context, request, &reply, record),
         Ok(added) => {
-            let mut response = forward::run(context, (request, cleaned), record).await;
+            let mut response = forward::run(context, request, cleaned, record).await;
             if let Some(added) = added {
                 response.headers_mut().extend(*added);
             }
@@ -79,10 +80,11 @@ pub async fn run(
 async fn admit(
     limits: &Arc<RouteLimits>,
     context: &RequestContext<'_>,
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    request: &mut Request<DownstreamBody>,
+    cleaned: &mut Cleaned<'_>,
     record: &mut Record,
 ) -> Result<Option<Box<HeaderMap>>, LocalReply> {
-    limit::admit(limits, context, (request, cleaned), record)?;
+    limit::admit(limits, context, request, cleaned, record)?;
     let service = context.snapshot.rate_limit_service.as_ref();
     match service.filter(|_| !limits.global.is_empty()) {
         None => Ok(None),

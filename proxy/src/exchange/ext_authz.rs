@@ -26,6 +26,7 @@ use super::message::clean::Cleaned;
 use super::message::header_changes::HeaderChanges;
 use super::message::local_reply::LocalReply;
 use super::record::Record;
+use super::select::context::LookupContext;
 use super::select::find_route::{Found, authority, find_route};
 use super::service_call::{CallError, ServiceCall};
 use super::worker::{SnapshotRef, Worker};
@@ -54,29 +55,32 @@ type Checked<'a> = (Result<Found, LocalReply>, Cleaned<'a>);
 /// Finds the rule for a request, if providers, its tokens and policies allow it. Boxed, since few requests need the
 /// memory.
 pub(super) fn find<'a: 'f, 'f>(
-    snapshot: &'f SnapshotRef,
-    client: (&'f Rc<Connection>, &'f Origin),
-    head: (&'f mut Request<DownstreamBody>, Cleaned<'a>),
+    context: LookupContext<'f>,
+    request: &'f mut Request<DownstreamBody>,
+    cleaned: Cleaned<'a>,
     record: &'f mut Record,
 ) -> Pin<Box<dyn Future<Output = Checked<'a>> + 'f>> {
-    Box::pin(find_checked(snapshot, client, head, record))
+    Box::pin(find_checked(context, request, cleaned, record))
 }
 
 async fn find_checked<'a>(
-    snapshot: &SnapshotRef,
-    (connection, origin): (&Rc<Connection>, &Origin),
-    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'a>),
+    context: LookupContext<'_>,
+    request: &mut Request<DownstreamBody>,
+    mut cleaned: Cleaned<'a>,
     record: &mut Record,
 ) -> Checked<'a> {
+    let LookupContext {
+        snapshot,
+        connection,
+        origin,
+    } = context;
     let scheme = origin.scheme;
     let mut response = HeaderChanges::default();
     let found = find_route(snapshot, connection, scheme, request, &mut cleaned);
     let mut found = limit::admit_early(found, origin, request, record);
     if super::authorize::is_judged(&found) {
-        let head = (&mut *request, &mut cleaned);
         let worker = Rc::clone(record.worker());
-        let place = (&worker, snapshot);
-        let asked = ask(place, (connection, origin), head, &mut response).await;
+        let asked = ask(&worker, context, request, &mut cleaned, &mut response).await;
         found = match asked {
             Err(denied) => {
                 if let Ok(found) = &found {
@@ -86,8 +90,7 @@ async fn find_checked<'a>(
             }
             Ok(is_rerouted) => {
                 let before = (!is_rerouted).then_some(found);
-                let client = (&**connection, origin);
-                judged_request(snapshot, client, (request, &mut cleaned), before, record)
+                judged_request(context, request, &mut cleaned, before, record)
             }
         };
     }
@@ -105,11 +108,17 @@ async fn find_checked<'a>(
 
 /// Asks all providers whose rules match a request. Returns whether its route has to be looked up again.
 async fn ask(
-    (worker, snapshot): (&Rc<Worker>, &SnapshotRef),
-    (connection, origin): (&Connection, &Origin),
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    worker: &Rc<Worker>,
+    context: LookupContext<'_>,
+    request: &mut Request<DownstreamBody>,
+    cleaned: &mut Cleaned<'_>,
     response: &mut HeaderChanges,
 ) -> Result<bool, LocalReply> {
+    let LookupContext {
+        snapshot,
+        connection,
+        origin,
+    } = context;
     let custom = snapshot
         .authorization
         .iter()
@@ -228,7 +237,9 @@ async fn body(
 pub(super) async fn authorize_connection(
     worker: &Rc<Worker>,
     snapshot: &SnapshotRef,
-    (client, tls, server_name): (Client, Option<&Handshake>, Option<&str>),
+    client: Client,
+    tls: Option<&Handshake>,
+    server_name: Option<&str>,
 ) -> Result<(), String> {
     let custom = snapshot
         .authorization

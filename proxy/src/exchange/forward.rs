@@ -11,6 +11,7 @@ use std::rc::Rc;
 use hyper::header::{SET_COOKIE, UPGRADE};
 use hyper::{Request, Response, StatusCode, Version};
 
+use self::edits::CameFrom;
 pub(super) use self::prepare::{Prepared, Refused, prepare};
 use self::reply_body::{ReplyBody, StreamBody};
 use super::attempt;
@@ -31,10 +32,11 @@ use traffic::filter::hop_by_hop;
 /// Sends the request to a destination of the route and returns its response, or a local reply.
 pub async fn run(
     context: RequestContext<'_>,
-    (request, cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
+    request: &mut Request<DownstreamBody>,
+    cleaned: Cleaned<'_>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    match &mut prepare(&context, (request, cleaned), &mut record) {
+    match &mut prepare(&context, request, cleaned, &mut record) {
         Ok(prepared) => {
             let attempted = attempt::run(&context, &mut prepared.forwarded, &mut record).await;
             finish(&context, prepared, attempted, record)
@@ -171,8 +173,11 @@ fn pass(
     );
     if let Some(snapshot) = kept.snapshot.take() {
         let ends = Rc::clone(response.body().ends());
-        let way = (Some(forwarded.destination), Some(&*ends));
-        context.edit_response(way, &snapshot, &record, &mut response);
+        let came_from = CameFrom {
+            destination: Some(forwarded.destination),
+            ends: Some(&ends),
+        };
+        context.edit_response(came_from, &snapshot, &record, &mut response);
     }
     let (parts, incoming) = response.into_parts();
     let body = match switch {

@@ -36,7 +36,8 @@ const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset
 pub(super) fn admit(
     limits: &Arc<RouteLimits>,
     context: &RequestContext<'_>,
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
+    request: &mut Request<DownstreamBody>,
+    cleaned: &mut Cleaned<'_>,
     record: &mut Record,
 ) -> Result<(), LocalReply> {
     if limits.reads_added {

@@ -508,9 +508,16 @@ impl Record {
         let asked = match authorization.tcp.custom.is_empty() {
             true => Ok(()),
             false => {
-                let (worker, client) = (&self.worker, (client, tls, server_name));
+                let worker = &self.worker;
                 // boxed: few proxies have policies that ask
-                Box::pin(ext_authz::authorize_connection(worker, snapshot, client)).await
+                Box::pin(ext_authz::authorize_connection(
+                    worker,
+                    snapshot,
+                    client,
+                    tls,
+                    server_name,
+                ))
+                .await
             }
         };
         let judged = asked.and_then(|()| {

@@ -75,7 +75,7 @@ impl SavedRequest {
 
 /// Options that decide the form of a request.
 #[derive(Clone, Debug)]
-pub struct SendOptions {
+pub struct SendOptions<'a> {
     /// HTTP version of the client's request.
     pub version: Version,
     /// Protocol of the endpoint.
@@ -86,14 +86,17 @@ pub struct SendOptions {
     pub host: Option<Rc<Host>>,
     /// Whether a further attempt may need another path, because several clusters serve the request.
     pub moves: bool,
+    /// Gateway that the request goes through.
+    pub hop: Option<&'a Arc<RemoteGateway>>,
 }
 
 impl Outgoing {
     /// Makes a request with these options, and uses up its head. `added` are fields that are not among its headers.
     pub fn new(
         context: &RequestContext<'_>,
-        options: SendOptions,
-        (parts, mut added, hop): (&mut Parts, Option<Added<'_>>, Option<&Arc<RemoteGateway>>),
+        options: SendOptions<'_>,
+        parts: &mut Parts,
+        mut added: Option<Added<'_>>,
         body: UpstreamBody,
     ) -> Self {
         let SendOptions {
@@ -102,6 +105,7 @@ impl Outgoing {
             retriable,
             host,
             moves,
+            hop,
         } = options;
         let bodiless = matches!(body, UpstreamBody::Empty);
         let idempotent = parts.method.is_idempotent();
@@ -309,7 +313,7 @@ pub fn run(
         let message = match &mut outgoing.form {
             Form::Http1 { message, .. } => message,
             Form::Http2(http2) => {
-                let attempt = AttemptContext::new(context, picked, (&outgoing.host, phase));
+                let attempt = AttemptContext::new(context, picked, &outgoing.host, phase);
                 // boxed: larger than what HTTP/1 takes, which would have to carry it
                 let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
                 return Box::pin(sent).await;
@@ -318,7 +322,7 @@ pub fn run(
         let mut choice = ConnectionChoice::Any;
         loop {
             // made anew each time, not kept: every request would have to carry it
-            let attempt = AttemptContext::new(context, picked, (&outgoing.host, phase));
+            let attempt = AttemptContext::new(context, picked, &outgoing.host, phase);
             let pool_target = attempt.pool_target(Protocol::Http1);
             let pools = &context.worker.pools;
             let failed = match pools.send_http1(pool_target, message, choice).await {
@@ -351,7 +355,8 @@ impl<'a> AttemptContext<'a> {
     fn new(
         context: &RequestContext<'a>,
         picked: &'a PickedEndpoint,
-        (host, phase): (&'a Option<Rc<Host>>, &'a Cell<Phase>),
+        host: &'a Option<Rc<Host>>,
+        phase: &'a Cell<Phase>,
     ) -> Self {
         Self {
             worker: context.worker,

@@ -45,13 +45,25 @@ fn path_of(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", PathAndQuery::as_str)
 }
 
+/// Destination of a request, and the endpoint once it is picked.
+#[derive(Clone, Copy)]
+pub(in crate::exchange) struct SentTo<'a> {
+    pub(in crate::exchange) destination: &'a Destination,
+    pub(in crate::exchange) picked: Option<&'a PickedEndpoint>,
+}
+
 /// Applies the route's header edits and path rewrite; returns the authority for the upstream, unless it equals Host.
 pub(in crate::exchange) fn request(
     context: &RequestContext<'_>,
-    (destination, picked): (&Destination, Option<&PickedEndpoint>),
-    (parts, record): (&mut Parts, &Record),
+    sent_to: SentTo<'_>,
+    parts: &mut Parts,
+    record: &Record,
     authority: Option<HeaderValue>,
 ) -> Option<HeaderValue> {
+    let SentTo {
+        destination,
+        picked,
+    } = sent_to;
     let filters = &context.found.route().filters;
     if !filters.leaves_request_headers() {
         let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
@@ -95,6 +107,13 @@ pub(in crate::exchange) fn request(
         parts.headers.insert(ORIGINAL_HOST, asked_for);
     }
     Some(rewritten.clone())
+}
+
+/// Destination and upstream connection of a response; a local reply may have neither.
+#[derive(Clone, Copy)]
+pub(in crate::exchange) struct CameFrom<'a> {
+    pub(in crate::exchange) destination: Option<&'a Destination>,
+    pub(in crate::exchange) ends: Option<&'a ConnectionInfo>,
 }
 
 /// The request, saved for the templates of response edits; only if the route has any.
@@ -200,7 +219,11 @@ impl RequestContext<'_> {
         response: &mut Response<Bytes>,
     ) {
         let own = response.headers_mut().remove(CONTENT_TYPE);
-        self.edit_response((destination, None), kept, record, response);
+        let came_from = CameFrom {
+            destination,
+            ends: None,
+        };
+        self.edit_response(came_from, kept, record, response);
         let headers = response.headers_mut();
         let is_set = headers.contains_key(CONTENT_TYPE);
         match own {
@@ -215,11 +238,12 @@ impl RequestContext<'_> {
     /// Edits a response, with template values for the destination and for the upstream connection.
     pub(in crate::exchange) fn edit_response<B>(
         &self,
-        (destination, ends): (Option<&Destination>, Option<&ConnectionInfo>),
+        came_from: CameFrom<'_>,
         kept: &RequestSnapshot,
         record: &Record,
         response: &mut Response<B>,
     ) {
+        let CameFrom { destination, ends } = came_from;
         let host = || kept.headers.get(HOST)?.to_str().ok();
         let sent_to = kept.sent.authority.as_ref();
         let sent_to = sent_to.and_then(|value| value.to_str().ok());

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use hyper::Request;
 use hyper::body::Body;
 use hyper::header::HeaderValue;
+use hyper::http::request::Parts;
 use smallvec::SmallVec;
 
-use super::edits::{self, RequestSnapshot};
+use super::edits::{self, RequestSnapshot, SentTo};
 use super::mirror;
 use crate::exchange::attempt::policy::RequestPolicy;
 use crate::exchange::attempt::request::ForwardedRequest;
@@ -63,7 +64,8 @@ pub(in crate::exchange) struct Refused<'a> {
 /// Selects a destination, picks an endpoint and makes the upstream request. Consumes the request on success.
 pub(in crate::exchange) fn prepare<'a>(
     context: &RequestContext<'a>,
-    (request, mut cleaned): (&mut Request<DownstreamBody>, Cleaned<'_>),
+    request: &mut Request<DownstreamBody>,
+    mut cleaned: Cleaned<'_>,
     record: &mut Record,
 ) -> Result<Prepared<'a>, Refused<'a>> {
     let cleaned = &mut cleaned;
@@ -79,7 +81,7 @@ pub(in crate::exchange) fn prepare<'a>(
     };
     let destination = context.worker.random(|rng| split.pick(rng));
     let admitted =
-        pick(context, destination, (request, cleaned), record).and_then(|(picked, cookie)| {
+        pick(context, destination, request, cleaned, record).and_then(|(picked, cookie)| {
             Ok((admit(&picked, request, cleaned.upgrade)?, picked, cookie))
         });
     let (admitted, picked, cookie) = match admitted {
@@ -89,7 +91,8 @@ pub(in crate::exchange) fn prepare<'a>(
                 .as_deref_mut()
                 .filter(|_| reply.flags == ResponseFlags::UH)
             {
-                edited(context, destination, (request, cleaned), record, snapshot);
+                let (parts, authority) = edited(context, destination, request, cleaned, record);
+                snapshot.sent(&parts, authority.as_ref(), Protocol::Http1);
             }
             return Err(Refused {
                 destination: Some(destination),
@@ -98,33 +101,25 @@ pub(in crate::exchange) fn prepare<'a>(
             });
         }
     };
-    let mut response = ResponseContext {
+    let chosen = Chosen {
+        destination,
+        picked,
+        admitted,
         snapshot,
-        switch: None,
-        alt_response: false,
         cookie,
     };
-    let sent_to = (destination, picked, admitted);
-    Ok(Prepared {
-        forwarded: forwarded(
-            context,
-            sent_to,
-            (request, cleaned),
-            (record, &mut response),
-        ),
-        response,
-    })
+    Ok(prepared(context, chosen, request, cleaned, record))
 }
 
-/// Applies the rule's edits to the saved request: as in Envoy, before an endpoint is picked.
+/// Returns a copy of the head with the rule's edits, and its authority: as in Envoy, before an endpoint is picked.
 #[cold]
 fn edited<B>(
     context: &RequestContext<'_>,
     destination: &Destination,
-    (request, cleaned): (&Request<B>, &mut Cleaned<'_>),
+    request: &Request<B>,
+    cleaned: &mut Cleaned<'_>,
     record: &Record,
-    snapshot: &mut RequestSnapshot,
-) {
+) -> (Parts, Option<HeaderValue>) {
     let mut parts = Request::new(()).into_parts().0;
     parts.method = request.method().clone();
     parts.uri = request.uri().clone();
@@ -133,20 +128,20 @@ fn edited<B>(
     cleaned.complete(&mut parts.headers);
     let authority = parts.uri.authority();
     let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
-    let authority = edits::request(
-        context,
-        (destination, None),
-        (&mut parts, record),
-        authority,
-    );
-    snapshot.sent(&parts, authority.as_ref(), Protocol::Http1);
+    let sent_to = SentTo {
+        destination,
+        picked: None,
+    };
+    let authority = edits::request(context, sent_to, &mut parts, record, authority);
+    (parts, authority)
 }
 
 /// Finds the destination's cluster and picks one of its endpoints; also creates the session affinity cookie.
 fn pick<B>(
     context: &RequestContext<'_>,
     destination: &Destination,
-    (request, cleaned): (&mut Request<B>, &mut Cleaned<'_>),
+    request: &mut Request<B>,
+    cleaned: &mut Cleaned<'_>,
     record: &mut Record,
 ) -> Result<(PickedEndpoint, Option<Box<HeaderValue>>), LocalReply> {
     let Some(target) = Target::find(context.snapshot, destination.cluster) else {
@@ -154,7 +149,7 @@ fn pick<B>(
     };
     record.record_target(&target);
     let head = (target.cluster().hash_key())
-        .map(|_| hashed_head(context, destination, (request, cleaned), record));
+        .map(|_| hashed_head(context, destination, request, cleaned, record));
     let Affinity { ask, cookie, visit } = Affinity::of(context, &target, head, record.started());
     let target = context.dialed(target.asking(ask), authority(request));
     let was_sent = cleaned.trust.from_cluster;
@@ -180,7 +175,8 @@ fn pick<B>(
 fn hashed_head<'r, B>(
     context: &RequestContext<'_>,
     destination: &Destination,
-    (request, cleaned): (&'r mut Request<B>, &mut Cleaned<'_>),
+    request: &'r mut Request<B>,
+    cleaned: &mut Cleaned<'_>,
     record: &Record,
 ) -> HashedHead<'r> {
     let split = context.found.route().split.as_ref();
@@ -224,13 +220,30 @@ fn admit(
     })
 }
 
+/// Destination and endpoint of a request, and data for its response.
+struct Chosen<'a> {
+    destination: &'a Destination,
+    picked: PickedEndpoint,
+    admitted: Admitted,
+    snapshot: Option<Box<RequestSnapshot>>,
+    cookie: Option<Box<HeaderValue>>,
+}
+
 /// Turns the downstream request into the upstream request: the route's edits, authority and path.
-fn forwarded<'a>(
+fn prepared<'a>(
     context: &RequestContext<'a>,
-    (destination, picked, admitted): (&'a Destination, PickedEndpoint, Admitted),
-    (request, cleaned): (&mut Request<DownstreamBody>, &mut Cleaned<'_>),
-    (record, response): (&mut Record, &mut ResponseContext),
-) -> ForwardedRequest<'a> {
+    chosen: Chosen<'a>,
+    request: &mut Request<DownstreamBody>,
+    cleaned: &mut Cleaned<'_>,
+    record: &mut Record,
+) -> Prepared<'a> {
+    let Chosen {
+        destination,
+        picked,
+        admitted,
+        mut snapshot,
+        cookie,
+    } = chosen;
     let version = request.version();
     let request = std::mem::replace(request, Request::new(DownstreamBody::Empty));
     let (mut parts, incoming) = request.into_parts();
@@ -240,20 +253,18 @@ fn forwarded<'a>(
         switch,
         authority,
     } = admitted;
-    response.switch = switch;
     let added = cleaned.complete(&mut parts.headers);
     let trusted = cleaned.trust.controls;
     let controls = trusted.then(|| Controls::take(&mut parts.headers));
     let controls = controls.flatten();
     let request_policy = RequestPolicy::of(context, controls.as_ref(), &mut parts.headers, record);
-    response.alt_response = controls.is_some_and(|controls| controls.alt_response);
-    let authority = edits::request(
-        context,
-        (destination, Some(&picked)),
-        (&mut parts, record),
-        authority,
-    );
-    if let Some(snapshot) = &mut response.snapshot {
+    let alt_response = controls.is_some_and(|controls| controls.alt_response);
+    let sent_to = SentTo {
+        destination,
+        picked: Some(&picked),
+    };
+    let authority = edits::request(context, sent_to, &mut parts, record, authority);
+    if let Some(snapshot) = &mut snapshot {
         snapshot.sent(&parts, authority.as_ref(), protocol);
     }
     let bodiless = incoming.is_end_stream();
@@ -278,16 +289,24 @@ fn forwarded<'a>(
         retriable: request_policy.retriable,
         host: picked.host(context.worker, &parts),
         moves: picked.is_member(),
+        hop: picked.endpoint().hop.as_ref(),
     };
     record.record_first_endpoint(picked.clone(), &progress);
-    let head = (&mut parts, added, picked.endpoint().hop.as_ref());
-    let outgoing = Outgoing::new(context, options, head, body);
-    ForwardedRequest {
-        destination,
-        picked,
-        outgoing,
-        deadline: request_policy.times.watch(&progress),
-        policy: request_policy.policy,
-        moves: 0,
+    let outgoing = Outgoing::new(context, options, &mut parts, added, body);
+    Prepared {
+        forwarded: ForwardedRequest {
+            destination,
+            picked,
+            outgoing,
+            deadline: request_policy.times.watch(&progress),
+            policy: request_policy.policy,
+            moves: 0,
+        },
+        response: ResponseContext {
+            snapshot,
+            switch,
+            alt_response,
+            cookie,
+        },
     }
 }

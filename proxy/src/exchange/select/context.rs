@@ -8,6 +8,17 @@ use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::worker::{SnapshotRef, Worker};
 
+/// Context of a request before its route is found.
+#[derive(Clone, Copy)]
+pub struct LookupContext<'a> {
+    /// The snapshot that the request began with.
+    pub snapshot: &'a SnapshotRef,
+    /// The downstream connection.
+    pub connection: &'a Rc<Connection>,
+    /// Address and scheme of the client, as far as they can be trusted.
+    pub origin: &'a Origin,
+}
+
 /// Context of a request: worker, client, snapshot and route.
 pub struct RequestContext<'a> {
     /// The worker.

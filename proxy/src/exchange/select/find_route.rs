@@ -150,7 +150,10 @@ pub fn find_route<B>(
         cleaned.show(request.headers_mut());
     }
     let is_sent = cleaned.trust.from_cluster;
-    let (virtual_host, rule) = matching(hosts, (listener, connection), scheme, request, is_sent)?;
+    let authority = authority(request).ok_or(LocalReply::NO_HOST)?;
+    let host = normalize_host(authority);
+    let head = matched_head(request, scheme, authority, &host);
+    let (virtual_host, rule) = matching(hosts, listener, connection, &head, is_sent)?;
     Ok(Found {
         virtual_host,
         rule,
@@ -165,22 +168,19 @@ pub fn find_route<B>(
 }
 
 /// Finds the virtual host and the rule for a request with a clean head.
-fn matching<B>(
+fn matching(
     hosts: &HttpHosts,
-    (listener, connection): (&Listener, &Connection),
-    scheme: Scheme,
-    request: &Request<B>,
+    listener: &Listener,
+    connection: &Connection,
+    head: &RequestHead<'_>,
     is_sent: bool,
 ) -> Result<(Arc<VirtualHost>, RuleIdx), LocalReply> {
-    let authority = authority(request).ok_or(LocalReply::NO_HOST)?;
-    let host = normalize_host(authority);
-    let named = hosts.find(&host);
-    let is_misdirected = is_misdirected(listener, connection, &host);
+    let named = hosts.find(head.host);
+    let is_misdirected = is_misdirected(listener, connection, head.host);
     let own = named.or_else(|| hosts.at(connection.client.destination.ip()));
     let own = own.filter(|_| !is_misdirected);
     // Exported services have no host: also in TLS, they come before the hosts of other servers. Other clusters connect
     // by the name of the gateway and keep the host of the request, which another server may have.
-    let head = matched_head(request, scheme, authority, &host);
     // requests of other clusters prefer exported services to a virtual host with the same host
     let exports = hosts.exports.as_ref();
     let (first, then) = if is_sent {
@@ -189,7 +189,7 @@ fn matching<B>(
         (own, exports)
     };
     let mut candidates = first.into_iter().chain(then);
-    let found = candidates.find_map(|host| Some((host, host.table.find(&head)?)));
+    let found = candidates.find_map(|host| Some((host, host.table.find(head)?)));
     match found {
         Some((virtual_host, rule)) => Ok((Arc::clone(virtual_host), rule)),
         None if is_misdirected => Err(LocalReply::MISDIRECTED),

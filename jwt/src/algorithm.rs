@@ -37,8 +37,8 @@ const NAMES: [(&str, Algorithm); 10] = [
 ];
 
 impl Algorithm {
-    /// Returns the algorithm with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// Returns the algorithm with this name in `alg`.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         NAMES
             .iter()
             .find(|(known, _)| *known == name)
@@ -66,7 +66,7 @@ impl Algorithm {
     }
 }
 
-/// Numbers of a public key.
+/// Public key as a key set or certificate has it: the numbers of its type.
 #[derive(Debug)]
 pub(crate) enum Material {
     /// Uncompressed point on the curve of this algorithm.
@@ -80,18 +80,19 @@ pub(crate) enum Material {
 /// Encodings of the y coordinates of points on Curve25519 with a small order, without the sign bit. Anybody can sign for
 /// such a key.
 const SMALL_ORDER: [[u8; 32]; 7] = {
-    const fn ends(first: u8, middle: u8, last: u8) -> [u8; 32] {
-        let mut point = [middle; 32];
-        point[0] = first;
-        point[31] = last;
-        point
+    /// Returns 32 bytes that are all `middle`, except the first and the last.
+    const fn point(first: u8, middle: u8, last: u8) -> [u8; 32] {
+        let mut bytes = [middle; 32];
+        bytes[0] = first;
+        bytes[31] = last;
+        bytes
     }
     [
-        ends(0, 0, 0),
-        ends(1, 0, 0),
-        ends(0xec, 0xff, 0x7f),
-        ends(0xed, 0xff, 0x7f),
-        ends(0xee, 0xff, 0x7f),
+        point(0, 0, 0),
+        point(1, 0, 0),
+        point(0xec, 0xff, 0x7f),
+        point(0xed, 0xff, 0x7f),
+        point(0xee, 0xff, 0x7f),
         [
             0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef,
             0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88,
@@ -106,14 +107,14 @@ const SMALL_ORDER: [[u8; 32]; 7] = {
 };
 
 impl Material {
-    /// Makes the key ready for each algorithm of its type, or for the one that it names.
+    /// Parses the key for the algorithm that it names, or for each algorithm of its type if it names none.
     ///
     /// # Errors
     ///
-    /// A text, if the key is weak or broken, or for another algorithm.
-    pub(crate) fn ready(
+    /// A message, if the key is weak or invalid, or names an algorithm of another type.
+    pub(crate) fn parse(
         &self,
-        only: Option<Algorithm>,
+        named: Option<Algorithm>,
     ) -> Result<Vec<(Algorithm, ParsedPublicKey)>, &'static str> {
         let fits = |algorithm: &Algorithm| match self {
             Self::Ec(curve, _) => algorithm == curve,
@@ -121,17 +122,17 @@ impl Material {
             Self::Rsa(..) => algorithm.rsa().is_some(),
         };
         let all = NAMES.iter().map(|(_, algorithm)| *algorithm);
-        let wanted = all.filter(|one| fits(one) && only.is_none_or(|only| only == *one));
-        let ready: Vec<_> = wanted
-            .map(|one| self.parsed(one).map(|key| (one, key)))
+        let wanted = all.filter(|one| fits(one) && named.is_none_or(|named| named == *one));
+        let parsed: Vec<_> = wanted
+            .map(|one| self.parse_for(one).map(|key| (one, key)))
             .collect::<Result<_, _>>()?;
-        match ready.is_empty() {
+        match parsed.is_empty() {
             true => Err("`alg` is not for this type of key"),
-            false => Ok(ready),
+            false => Ok(parsed),
         }
     }
 
-    fn parsed(&self, algorithm: Algorithm) -> Result<ParsedPublicKey, &'static str> {
+    fn parse_for(&self, algorithm: Algorithm) -> Result<ParsedPublicKey, &'static str> {
         let (known, bytes): (&'static dyn VerificationAlgorithm, _) = match self {
             Self::Rsa(n, e) => {
                 let bits =

@@ -15,30 +15,30 @@ use crate::algorithm::{Algorithm, Material};
 use crate::refusal::Refusal;
 use crate::token::Token;
 
-/// Bytes of a key set that is read.
+/// Maximum size of a key set, in bytes.
 pub const KEYS_BYTES_MAX: usize = 1 << 20;
-/// Keys of a set that is read.
+/// Maximum number of keys in a set.
 const KEYS_MAX: usize = 100;
-/// Keys that are tried for a token without `kid`.
+/// Maximum number of keys that are tried for a token without `kid`.
 const TRIED_MAX: usize = 16;
 
 /// Public keys of an issuer.
 #[derive(Debug)]
 pub struct Keys {
     keys: Vec<Key>,
-    /// Keys that are not used, and private ones, in words.
+    /// Problems for the user that do not prevent the use of the set: keys that are not used, are private, or have a `kid` twice.
     pub remarks: Vec<String>,
 }
 
 #[derive(Debug)]
 struct Key {
-    /// Identifier; empty for one that fits every token.
+    /// Identifier that tokens name in `kid`; empty for a key that is tried for every token.
     kid: Box<str>,
-    /// Key for each algorithm that it may be used with.
-    ready: Vec<(Algorithm, ParsedPublicKey)>,
+    /// Public key in the form that each of its algorithms needs.
+    parsed: Vec<(Algorithm, ParsedPublicKey)>,
 }
 
-/// Reason why a text is no usable key set.
+/// Error: a text is not a key set, or none of its keys can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadKeys(pub String);
 
@@ -55,7 +55,7 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// The text is no key set, is too long, or has no usable key.
+    /// The text is not a key set, is too long, or has no usable key.
     pub fn parse(text: &[u8]) -> Result<Self, BadKeys> {
         if text.len() > KEYS_BYTES_MAX {
             return Err(BadKeys(format!("more than {KEYS_BYTES_MAX} bytes")));
@@ -92,12 +92,12 @@ impl Keys {
                 reasons.collect::<String>()
             )));
         }
-        keys.remark(&set);
+        keys.add_remarks(&set);
         Ok(keys)
     }
 
-    /// Adds what a user should know of keys that are used.
-    fn remark(&mut self, set: &Claims) {
+    /// Adds remarks on keys that are used although they are private, or share their `kid`.
+    fn add_remarks(&mut self, set: &Claims) {
         let list = match set.get("keys") {
             Some(Claim::List(list)) => &**list,
             _ => &[],
@@ -133,7 +133,7 @@ impl Keys {
     pub fn verify(&self, token: &Token<'_>) -> Result<(), Refusal> {
         let named =
             |key: &&Key| token.kid.is_empty() || key.kid.is_empty() || *key.kid == *token.kid;
-        let ready = self.keys.iter().filter(named).flat_map(|key| &key.ready);
+        let ready = self.keys.iter().filter(named).flat_map(|key| &key.parsed);
         let mut fitting = ready
             .filter(|(algorithm, _)| *algorithm == token.algorithm)
             .take(TRIED_MAX)
@@ -183,7 +183,8 @@ fn jwk(key: &Claim) -> Result<Key, String> {
     let kid = text("kid")?.unwrap_or_default().into();
     let algorithm = match text("alg")? {
         Some(name) => Some(
-            Algorithm::named(name).ok_or_else(|| format!("algorithm `{name}` is not supported"))?,
+            Algorithm::from_name(name)
+                .ok_or_else(|| format!("algorithm `{name}` is not supported"))?,
         ),
         None => None,
     };
@@ -216,7 +217,7 @@ fn jwk(key: &Claim) -> Result<Key, String> {
     };
     Ok(Key {
         kid,
-        ready: material.ready(algorithm)?,
+        parsed: material.parse(algorithm)?,
     })
 }
 
@@ -246,7 +247,7 @@ fn certificate(kid: &str, pem: &Claim) -> Result<Key, String> {
     };
     Ok(Key {
         kid: kid.into(),
-        ready: material.ready(None)?,
+        parsed: material.parse(None)?,
     })
 }
 

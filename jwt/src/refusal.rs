@@ -5,21 +5,21 @@ use std::fmt;
 /// Reason to refuse a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No audience of the token is one of the rule.
+    /// The token has none of the accepted audiences.
     Audience,
-    /// The keys of the issuer were never fetched.
+    /// The keys of the issuer could not be fetched yet.
     Fetch,
-    /// Part of the token that cannot be read.
+    /// Part of the token is invalid; the text says which.
     Malformed(&'static str),
     /// `exp` has passed.
     Expired,
-    /// No rule has the issuer.
+    /// No rule is for the issuer of the token.
     Issuer,
     /// No key has the `kid` and the algorithm.
     Key,
     /// The issuer has no usable key.
     NoKeys,
-    /// `nbf` is still to come.
+    /// `nbf` is in the future.
     NotYetValid,
     /// No key verifies the signature.
     Signature,

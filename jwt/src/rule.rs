@@ -9,17 +9,17 @@ use crate::token::{Token, seconds};
 /// Seconds since 1970.
 pub type UnixSeconds = i64;
 
-/// Difference between clocks that `exp` and `nbf` allow for.
+/// Difference between the clocks of the issuer and of the proxy that is tolerated, in seconds.
 const LEEWAY: UnixSeconds = 60;
 
 /// Requirements for the tokens of one issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Required `iss`; empty for any.
+    /// Issuer that tokens must have in `iss`; empty for any.
     pub issuer: Box<str>,
     /// Accepted audiences; empty for any.
     pub audiences: Box<[Box<str>]>,
-    /// Claims whose texts are lists of words, beside `scope` and `permission`.
+    /// Claims with several values in one text, separated by spaces, in addition to `scope` and `permission`.
     pub words: Box<[Box<str>]>,
 }
 
@@ -33,7 +33,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// The first check that fails, in Envoy's order. `keys` may be a refusal, for keys that are not there.
+    /// The first check that fails, in Envoy's order. `keys` may be the refusal for an issuer whose keys are unknown.
     pub fn verify(
         &self,
         token: &Token<'_>,
@@ -62,7 +62,11 @@ impl Rule {
             return Err(Refusal::Expired);
         }
         let mut audiences = claims.get("aud").into_iter().flat_map(Claim::texts);
-        let accepted = |audience| self.audiences.iter().any(|own| bare(own) == bare(audience));
+        let accepted = |audience| {
+            self.audiences
+                .iter()
+                .any(|own| without_scheme(own) == without_scheme(audience))
+        };
         match self.audiences.is_empty() || audiences.any(accepted) {
             true => Ok(()),
             false => Err(Refusal::Audience),
@@ -70,8 +74,8 @@ impl Rule {
     }
 }
 
-/// Returns an audience without scheme and one slash at its end.
-fn bare(audience: &str) -> &str {
+/// Returns an audience without its scheme, and without a slash at its end: Envoy compares audiences like this.
+fn without_scheme(audience: &str) -> &str {
     let schemes = ["http://", "https://"];
     let rest = schemes
         .iter()

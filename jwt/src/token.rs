@@ -8,23 +8,23 @@ use traffic::claims::{Claim, Claims};
 use crate::algorithm::Algorithm;
 use crate::refusal::Refusal;
 
-/// Bytes of a token that is read.
+/// Maximum size of a token, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// A token whose parts are read, and whose signature is not verified yet.
+/// Parsed token, whose signature is not verified yet.
 #[derive(Debug)]
 pub struct Token<'a> {
     /// Claims; not to be used before the signature is verified.
     pub(crate) claims: Claims,
     pub(crate) algorithm: Algorithm,
     pub(crate) kid: Box<str>,
-    /// Bytes that are signed: header and payload as sent.
+    /// Signed part of the token: header and payload, still encoded.
     pub(crate) signed: &'a str,
     pub(crate) signature: Vec<u8>,
 }
 
 impl<'a> Token<'a> {
-    /// Takes a token apart.
+    /// Parses a token, without verifying its signature.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// Returns the payload of a token that was taken apart, as sent.
+    /// Returns the payload of a valid token, still encoded in base64url.
     pub fn payload(text: &str) -> &str {
         text.split('.').nth(1).unwrap_or_default()
     }
@@ -93,7 +93,7 @@ fn read_header(part: &str) -> Result<(Algorithm, Box<str>), Refusal> {
         "Jwt header [alg] field is required and must be a string",
     ))?;
     let algorithm =
-        Algorithm::named(algorithm).ok_or(Malformed("Jwt header [alg] is not supported"))?;
+        Algorithm::from_name(algorithm).ok_or(Malformed("Jwt header [alg] is not supported"))?;
     // `b64` changes what is signed (RFC 7797)
     if header.get("crit").is_some() || header.get("b64").is_some() {
         return Err(Malformed("Jwt header [crit] is not supported"));

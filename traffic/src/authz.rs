@@ -58,7 +58,7 @@ pub struct DryRun {
     pub deny: RuleSet,
     /// Rules of action ALLOW; `None` without a policy of that action.
     pub allow: Option<RuleSet>,
-    /// Rules of action CUSTOM; the providers are not asked.
+    /// Rules of action CUSTOM. A match is counted, and no provider is asked.
     pub custom: RuleSet,
 }
 

@@ -11,7 +11,7 @@ pub enum RetryLimit {
     Share {
         /// Share in hundredths of a percent.
         basis_points: u32,
-        /// Minimum, whatever the share.
+        /// Minimum number of retries, for clusters with few requests.
         min: u32,
         /// Requests that began within this interval count; `None` to count the requests in flight.
         interval: Option<Duration>,

@@ -276,7 +276,7 @@ impl Connections {
         match own.front().copied() {
             Some(ticket) if ticket == first || patient => {
                 own.pop_front();
-                let wakers = self.give(&mut state, ticket, first);
+                let wakers = self.give_connection(&mut state, ticket, first);
                 drop(state);
                 wake(wakers);
                 Offer::Give(ticket)
@@ -289,8 +289,9 @@ impl Connections {
         }
     }
 
-    /// Gives a connection of its pool to the request with this ticket.
-    fn give(&self, state: &mut State, ticket: u64, first: u64) -> Wakers {
+    /// Gives a connection to the waiting request with this ticket. If that is not the `first` of the queue, counts that the first
+    /// was passed over.
+    fn give_connection(&self, state: &mut State, ticket: u64, first: u64) -> Wakers {
         if ticket != first
             && let Some(waiter) = state.line.get_mut(&first)
         {

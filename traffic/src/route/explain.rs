@@ -64,7 +64,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
     for (field, condition, got) in texts {
         if let Some(condition) = condition {
             let held = condition.matches(got.as_bytes());
-            lines.push(line(
+            lines.push(text_condition(
                 field.to_owned(),
                 condition,
                 Some(got.to_owned()),
@@ -74,7 +74,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
     }
     for condition in headers {
         let field = format!("headers[{}]", condition.key.as_str());
-        lines.push(line(
+        lines.push(text_condition(
             field,
             &condition.value,
             header_got(condition, head),
@@ -83,7 +83,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
     }
     for condition in without_headers {
         let field = format!("withoutHeaders[{}]", condition.key.as_str());
-        lines.push(line(
+        lines.push(text_condition(
             field,
             &condition.value,
             header_got(condition, head),
@@ -93,7 +93,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
     for condition in queries {
         let field = format!("queryParams[{}]", condition.name);
         let got = query::first_value(head.query, &condition.name).map(str::to_owned);
-        lines.push(line(
+        lines.push(text_condition(
             field,
             &condition.value,
             got,
@@ -136,7 +136,13 @@ fn explain_uri(uri: &UriMatch, path: &str) -> Option<Explained> {
     })
 }
 
-fn line(field: String, condition: &TextMatch, got: Option<String>, held: bool) -> Explained {
+/// Describes a condition on a text: what it wants, what the request has, and a hint if both are nearly equal.
+fn text_condition(
+    field: String,
+    condition: &TextMatch,
+    got: Option<String>,
+    held: bool,
+) -> Explained {
     let is_excluded = field.starts_with("withoutHeaders");
     let almost = got.as_deref().filter(|_| !held && !is_excluded);
     Explained {

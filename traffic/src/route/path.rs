@@ -158,12 +158,12 @@ fn is_normal(path: &[u8]) -> bool {
         .all(|(at, &byte)| match NEEDS[usize::from(byte)] {
             Need::Nothing => true,
             Need::Escape => false,
-            Need::Look => stays(path, at, byte),
+            Need::Look => is_unchanged(path, at, byte),
         })
 }
 
-/// Whether a byte that depends on its neighbors stays unchanged.
-fn stays(path: &[u8], at: usize, byte: u8) -> bool {
+/// Whether normalization leaves a byte as it is that depends on its neighbors.
+fn is_unchanged(path: &[u8], at: usize, byte: u8) -> bool {
     match byte {
         b'%' => !escaped(path, at).is_some_and(|byte| byte == 0 || is_unreserved(byte)),
         b'.' => at == 0 || path[at - 1] != b'/' || !dots_end_segment(&path[at..]),

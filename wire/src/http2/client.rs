@@ -45,7 +45,7 @@ pub enum Event {
         place: usize,
         /// Position of the bytes in the input.
         range: Range<usize>,
-        /// Whether they are the last.
+        /// Whether the body ends with these bytes.
         end: bool,
     },
     /// Trailers, which end a response.
@@ -61,7 +61,7 @@ pub enum Event {
         place: usize,
         /// Error code.
         reason: Reason,
-        /// Whether the peer reset it; otherwise we did, because of a violation.
+        /// Whether the peer reset the stream; otherwise this side did, because the peer violated the protocol.
         by_peer: bool,
     },
     /// The peer changed its limit of concurrent streams, or announced it for the first time.

@@ -38,7 +38,7 @@ pub enum Event {
         place: usize,
         /// Position of the bytes in the input.
         range: Range<usize>,
-        /// Whether they are the last.
+        /// Whether the body ends with these bytes.
         end: bool,
     },
     /// Trailers, which end a request.

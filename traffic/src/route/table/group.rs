@@ -41,7 +41,7 @@ pub(super) enum Open {
 }
 
 impl Candidate {
-    /// No required text.
+    /// Value of `inner` for a candidate without a required text.
     pub(super) const NO_INNER: u32 = u32::MAX;
 
     /// Creates a candidate whose path condition is decided by its position in the tree.
@@ -53,12 +53,12 @@ impl Candidate {
             } else {
                 Open::BeyondUri
             },
-            ..Self::path_open(number, rule)
+            ..Self::path_unchecked(number, rule)
         }
     }
 
     /// Creates a candidate whose path condition must still be checked.
-    pub(super) fn path_open(number: u32, rule: &Rule) -> Self {
+    pub(super) fn path_unchecked(number: u32, rule: &Rule) -> Self {
         Self {
             rule: number,
             methods: MethodSet::wanted_by(rule.conditions.method.as_ref()),
@@ -204,7 +204,7 @@ fn commonest_field(rules: &[Rule], candidates: &[Candidate]) -> Option<Field> {
     }
     let mut counts: HashMap<Field, (usize, Reverse<usize>)> = HashMap::new();
     for candidate in candidates {
-        for field in Field::all_of(&rules[candidate.rule as usize].conditions) {
+        for field in Field::exact_in(&rules[candidate.rule as usize].conditions) {
             let met = Reverse(counts.len());
             counts.entry(field).or_insert((0, met)).0 += 1;
         }
@@ -214,8 +214,8 @@ fn commonest_field(rules: &[Rule], candidates: &[Candidate]) -> Option<Field> {
 }
 
 impl Field {
-    /// Fields for which `conditions` have an exact value.
-    fn all_of(conditions: &Conditions) -> impl Iterator<Item = Self> {
+    /// Headers and query parameters for which `conditions` have an exact value.
+    fn exact_in(conditions: &Conditions) -> impl Iterator<Item = Self> {
         let headers =
             conditions
                 .headers

@@ -27,9 +27,9 @@ pub(super) struct Index {
 /// Candidates at one node of a tree.
 #[derive(Clone, Debug)]
 struct NodeCandidates {
-    /// For the path that ends here.
+    /// Candidates for the path that ends at this node.
     exact: Group,
-    /// For every path with this prefix.
+    /// Candidates for every path that begins with that of this node.
     prefix: Group,
 }
 
@@ -52,7 +52,7 @@ impl Index {
                 UriMatch::Prefix { value, .. } => paths.at(&key(value, uri)).prefix.push(settled),
                 UriMatch::Regex(wanted) => {
                     let literals = Literals::of(wanted.compiled().as_str());
-                    let mut candidate = Candidate::path_open(number, rule);
+                    let mut candidate = Candidate::path_unchecked(number, rule);
                     if let Some(inner) = literals.inner {
                         candidate.inner = inners.len() as u32;
                         inners.push(Finder::new(&inner).into_owned());

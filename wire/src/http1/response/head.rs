@@ -174,10 +174,10 @@ impl Delimiters {
 /// Transfer codings of a head, over all lines.
 #[derive(Clone, Copy, Debug, Default)]
 struct Codings {
-    /// Whether there is a line, even an empty one.
+    /// Whether there is a `Transfer-Encoding` line, even an empty one.
     any: bool,
     /// Number of codings.
-    times: u32,
+    count: u32,
     /// Whether the last coding is `chunked`.
     chunked: bool,
 }
@@ -186,14 +186,14 @@ impl Codings {
     fn add(&mut self, line: &HeaderValue) {
         self.any = true;
         for coding in fields::list(line.as_bytes()).filter(|coding| !coding.is_empty()) {
-            self.times += 1;
+            self.count += 1;
             self.chunked = coding.eq_ignore_ascii_case(b"chunked");
         }
     }
 
     /// Whether `chunked` is the only coding, and named once.
     fn is_chunked(self) -> bool {
-        self.times == 1 && self.chunked
+        self.count == 1 && self.chunked
     }
 }
 

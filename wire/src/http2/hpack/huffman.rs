@@ -26,13 +26,14 @@ const LENGTH_MAX: u32 = 30;
 struct Code {
     /// Code of each byte, in the low bits.
     codes: [u32; 256],
-    /// Byte and length of the code with which eight bits begin; length 0 if it is longer.
+    /// By the next eight bits of the input: the byte whose code they begin with, and the length of that code; length 0 if
+    /// the code is longer than eight bits.
     short: [(u8, u8); 256],
     /// Bytes in the order of their codes.
     ordered: [u8; 256],
-    /// Per length: the first longer code, in the high bits of 32.
+    /// By length: the smallest 32 bits of input that begin with a longer code.
     limits: [u64; LENGTH_MAX as usize + 1],
-    /// Per length: its first code, and the position of its byte in `ordered`.
+    /// By length: the first code of that length, and the position of its byte in `ordered`.
     firsts: [(u32, u16); LENGTH_MAX as usize + 1],
 }
 

@@ -87,10 +87,10 @@ const VARIANTS: [(Mode, Retries); 8] = [
     (Mode::Refuse, Retries::None),
     (Mode::Unavailable, Retries::Default),
     (Mode::Unavailable, Retries::None),
-    (Mode::Unavailable, Retries::ShortTries),
+    (Mode::Unavailable, Retries::ShortAttempts),
     (Mode::Hang, Retries::Default),
     (Mode::Hang, Retries::None),
-    (Mode::Hang, Retries::ShortTries),
+    (Mode::Hang, Retries::ShortAttempts),
 ];
 
 /// Variants with clusters: failure mode of the first cluster, load distribution, and retry policy.
@@ -99,8 +99,8 @@ const CLUSTERS: [(Mode, Policy, Retries); 6] = [
     (Mode::Refuse, Policy::FailOver, Retries::Default),
     (Mode::Broken, Policy::ActiveActive, Retries::Default),
     (Mode::Broken, Policy::FailOver, Retries::Default),
-    (Mode::Slow, Policy::ActiveActive, Retries::ShortTries),
-    (Mode::Slow, Policy::FailOver, Retries::ShortTries),
+    (Mode::Slow, Policy::ActiveActive, Retries::ShortAttempts),
+    (Mode::Slow, Policy::FailOver, Retries::ShortAttempts),
 ];
 
 /// Runs all variants one after another, and prints a table.

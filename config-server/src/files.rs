@@ -89,7 +89,7 @@ const RESTORING: &str = "restore.unfinished";
 ///
 /// # Errors
 /// If a restore was interrupted, as a message.
-pub(crate) fn unfinished(data: &Path) -> Result<(), String> {
+pub(crate) fn check_restored(data: &Path) -> Result<(), String> {
     match data.join(RESTORING).exists() {
         false => Ok(()),
         true => Err(format!(
@@ -103,7 +103,7 @@ pub(crate) fn unfinished(data: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub(crate) fn begin(data: &Path) -> io::Result<()> {
+pub(crate) fn begin_restore(data: &Path) -> io::Result<()> {
     write_private(&data.join(RESTORING), b"")
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn begin(data: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// If the file cannot be removed.
-pub(crate) fn finish(data: &Path) -> io::Result<()> {
+pub(crate) fn finish_restore(data: &Path) -> io::Result<()> {
     fs::remove_file(data.join(RESTORING))?;
     File::open(data)?.sync_all()
 }

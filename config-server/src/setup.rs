@@ -147,7 +147,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     }
     // Take the lock first, so that a second server changes nothing.
     let lock = files::lock(&data.join("lock"))?;
-    files::unfinished(data)?;
+    files::check_restored(data)?;
     let (store, users, is_leader) = open(settings).await?;
     let names = pki::names_for(settings.listen.ip(), &settings.names);
     let material = pki::prepare(data, settings.tls.as_ref(), &names)?;
@@ -167,7 +167,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
             user: name,
             token: &token,
         };
-        let text = kubeconfig.text(&host(address, &settings.names), &material.ca);
+        let text = kubeconfig.text(&host_and_port(address, &settings.names), &material.ca);
         write_changed(&path, &text).map_err(in_data)?;
     }
     let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
@@ -345,7 +345,7 @@ fn write_changed(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Returns host and port of the server for a kubeconfig: the first name from the settings, or else its address.
-fn host(address: SocketAddr, names: &[String]) -> String {
+fn host_and_port(address: SocketAddr, names: &[String]) -> String {
     let port = address.port();
     match names.first() {
         Some(name) if name.contains(':') => format!("[{name}]:{port}"),
@@ -406,7 +406,7 @@ mod tests {
     fn kubeconfig_names_the_server_as_the_operator_does() {
         let of = |address: &str, names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            host(address.parse().unwrap(), &names)
+            host_and_port(address.parse().unwrap(), &names)
         };
         assert_eq!(of("0.0.0.0:6444", &[]), "localhost:6444");
         assert_eq!(of("10.0.0.1:6444", &[]), "10.0.0.1:6444");

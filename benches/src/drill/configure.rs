@@ -39,7 +39,7 @@ pub(super) enum Retries {
     /// No retries: `attempts: 0`.
     None,
     /// Two retries, also of 5xx responses, with 50 ms per attempt.
-    ShortTries,
+    ShortAttempts,
 }
 
 impl Retries {
@@ -47,7 +47,7 @@ impl Retries {
         match self {
             Retries::Default => "default",
             Retries::None => "none",
-            Retries::ShortTries => "`5xx`, attempts of 50 ms",
+            Retries::ShortAttempts => "`5xx`, attempts of 50 ms",
         }
     }
 }
@@ -126,7 +126,7 @@ fn rules(ports: &Ports, retries: Retries, host: &str) -> String {
     let retries = match retries {
         Retries::Default => "",
         Retries::None => "    retries: {attempts: 0}\n",
-        Retries::ShortTries => "    retries: {attempts: 2, perTryTimeout: 50ms, retryOn: 5xx}\n",
+        Retries::ShortAttempts => "    retries: {attempts: 2, perTryTimeout: 50ms, retryOn: 5xx}\n",
     };
     format!(
         "apiVersion: networking.istio.io/v1
@@ -204,7 +204,7 @@ pub(super) fn envoy(ports: &Ports, retries: Retries) -> String {
             ", retry_policy: {{ retry_on: \"connect-failure,refused-stream,unavailable,cancelled\", {PREVIOUS} }}"
         ),
         Retries::None => String::new(),
-        Retries::ShortTries => {
+        Retries::ShortAttempts => {
             format!(", retry_policy: {{ retry_on: 5xx, per_try_timeout: 0.05s, {PREVIOUS} }}")
         }
     };

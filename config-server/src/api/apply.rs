@@ -17,7 +17,7 @@ impl Api {
             let cause = Cause::of_field("fieldManager", message);
             return Err(Failure::invalid_options("PatchOptions", cause));
         }
-        let mut options = Options::of(call, "PatchOptions")?.without_note();
+        let mut options = Options::of(call, "PatchOptions")?.with_managers();
         let force = call.params.flag("force")?;
         let mut applied = decode::body(&call.content_type, &call.body)?;
         decode::fits(&mut applied, &call.target)?;

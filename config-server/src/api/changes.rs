@@ -23,7 +23,7 @@ pub(super) struct Options {
     fields: FieldValidation,
     manager: String,
     /// Whether the write still has to record the manager of changed fields.
-    is_noted: bool,
+    records_managers: bool,
     /// Warnings of the response so far.
     warnings: Vec<String>,
 }
@@ -37,15 +37,15 @@ impl Options {
             is_dry_run: params.dry_run(name)?,
             fields,
             manager: params.field_manager(name, &call.user_agent)?,
-            is_noted: true,
+            records_managers: true,
             warnings: duplicates_in(call, fields)?,
         })
     }
 
-    /// Returns the same options for a write that records the managers of its fields itself.
-    pub(super) fn without_note(self) -> Options {
+    /// Returns the same options for a write whose fields have their managers already, such as an apply.
+    pub(super) fn with_managers(self) -> Options {
         Options {
-            is_noted: false,
+            records_managers: false,
             ..self
         }
     }
@@ -68,7 +68,7 @@ impl Options {
 
     /// Records in `managedFields` which fields the write changes, unless it does so itself.
     fn note(&self, new: &mut Value, old: &Value, target: &Target) {
-        if self.is_noted {
+        if self.records_managers {
             managers::note_update(new, old, &self.writer(target));
         }
     }

@@ -87,7 +87,7 @@ impl Location {
     fn lock(&self) -> Result<File, String> {
         let shown = self.data.display();
         files::make_private_dir(&self.data).map_err(|error| format!("{shown}: {error}"))?;
-        files::unfinished(&self.data)?;
+        files::check_restored(&self.data)?;
         let path = self.data.join("lock");
         match files::try_lock(&path)? {
             Some(lock) => Ok(lock),

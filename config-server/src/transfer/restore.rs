@@ -45,10 +45,10 @@ fn restore_in_directory(backup: &Backup, into: &Location) -> Result<(), String> 
             ));
         }
     };
-    if files::unfinished(data).is_ok() {
+    if files::check_restored(data).is_ok() {
         check_empty(data)?;
     }
-    files::begin(data).map_err(in_data)?;
+    files::begin_restore(data).map_err(in_data)?;
     let store = data.join(STORE_FILE);
     match fs::remove_file(&store) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(in_data(error)),
@@ -60,7 +60,7 @@ fn restore_in_directory(backup: &Backup, into: &Location) -> Result<(), String> 
     tokens::store(&tokens::file_in(data), &backup.tokens).map_err(in_data)?;
     let revision = backup.revision + REVISIONS_SKIPPED;
     EmbeddedStore::restore(&store, revision, &backup.objects)?;
-    files::finish(data).map_err(in_data)
+    files::finish_restore(data).map_err(in_data)
 }
 
 /// Checks that a data directory is empty, apart from the lock and `lost+found`.

@@ -137,7 +137,7 @@ impl BuiltClusters {
     }
 }
 
-/// What clusters are built from.
+/// Inputs of all clusters.
 pub(in crate::compile) struct Sources<'a> {
     pub inputs: &'a Inputs<'a>,
     pub services: &'a Services,

@@ -298,7 +298,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         step
     }
 
-    /// Performs an operation; processes the received bytes first, until the session has traffic keys.
+    /// Processes the received bytes until the handshake is over, and then performs the operation that `intent` returns.
     fn traffic(&mut self, mut intent: impl FnMut() -> Intent<'static, 'static>) -> io::Result<()> {
         loop {
             match self.step(intent()).map_err(broken)? {

@@ -38,7 +38,8 @@ pub struct AuthoritiesPem<'a> {
     pub authorities: (&'a str, &'a [u8]),
     /// Name and content of the revocation lists.
     pub revoked: Option<(&'a str, &'a [u8])>,
-    /// Whether unusable certificates are skipped and the others are not described.
+    /// Whether certificates that cannot be used are skipped instead of being an error, and `facts` stays empty: an
+    /// operating system trusts many certificates, old ones included.
     pub is_lenient: bool,
 }
 

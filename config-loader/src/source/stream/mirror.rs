@@ -13,9 +13,9 @@ use twox_hash::XxHash64;
 /// Object as a watch delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source) struct Item<O> {
-    /// Name of its document.
+    /// Name of the document that the object is read as.
     pub(in crate::source) name: Arc<str>,
-    /// Hash of its version.
+    /// Hash of the object's resource version.
     pub(in crate::source) version: u64,
     /// Hash of the content that has an effect. Versions with equal hashes count as equal.
     pub(in crate::source) content: u64,
@@ -23,12 +23,12 @@ pub(in crate::source) struct Item<O> {
     pub(in crate::source) object: Option<O>,
 }
 
-/// Returns the hash of a version. Only the server knows the order of its versions.
+/// Returns the hash of a resource version. Versions are only compared for equality: their order is known to the server alone.
 pub(in crate::source) fn version(name: &str) -> u64 {
     XxHash64::oneshot(0, name.as_bytes())
 }
 
-/// Change of an object.
+/// Change of an object, by the name of its document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::source) enum Became<O> {
     /// The object is new or changed.
@@ -40,13 +40,13 @@ pub(in crate::source) enum Became<O> {
 /// Versions of a known object.
 #[derive(Debug)]
 struct Known {
-    /// Hash of its version.
+    /// Hash of the object's resource version.
     version: u64,
     /// Hash of the content that has an effect.
     content: u64,
     /// Whether an earlier process saved the object, so that its version and content hash are unknown.
     is_saved: bool,
-    /// Number of the last list that contains it.
+    /// Number of the last list that had the object.
     list: u32,
 }
 
@@ -54,7 +54,7 @@ struct Known {
 #[derive(Debug)]
 pub(in crate::source) struct Mirror<O> {
     known: HashMap<Arc<str>, Known>,
-    /// Number of the last list.
+    /// Number of lists so far.
     list: u32,
     listed: Option<Vec<Item<O>>>,
     /// Objects that the current list contains in unreadable form. Their known versions stay.

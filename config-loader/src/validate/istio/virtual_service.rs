@@ -41,7 +41,7 @@ pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) 
     let gateways_only = !mesh && !raw.gateways.is_invalid();
     let at_gateway = gateways.iter().any(|gateway| gateway.value.is_named());
     let with_tls = !shared::list(&raw.tls).is_none();
-    let hosts = hosts::check(&raw.hosts, gateways_only, with_tls, check);
+    let hosts = hosts::checked(&raw.hosts, gateways_only, with_tls, check);
     let lower: Vec<String> = hosts
         .iter()
         .map(|host| host.value.to_ascii_lowercase())

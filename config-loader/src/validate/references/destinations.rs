@@ -132,7 +132,7 @@ fn clusters_with_gateway(set: &ResourceSet) -> BTreeSet<&str> {
     named.chain(of_clusters).collect()
 }
 
-/// What Destinations are checked against.
+/// Resources that Destinations are checked against.
 struct Checker<'a> {
     set: &'a ResourceSet,
     clusters: &'a Clusters<'a>,

@@ -22,7 +22,7 @@ pub(super) struct WorkloadPorts(Option<BTreeSet<u16>>);
 impl WorkloadPorts {
     /// Finds the configured ports of the workload that listen now.
     pub(super) fn find(snapshot: &Snapshot) -> Self {
-        Self(watched(&of(snapshot), &listening()))
+        Self(watched(&inbound_ports(snapshot), &listening()))
     }
 
     /// Returns whether the end of the workload can be observed.
@@ -37,16 +37,16 @@ impl WorkloadPorts {
     }
 }
 
-/// Returns the workload's ports that listen: an empty set if all of them are closed already; `None` if the workload has
-/// no port, or the kernel has no list (a list would contain the proxy's own ports).
+/// Returns the workload's ports that listen: an empty set if all of them are closed already. `None` if the workload has
+/// no port, or if `listening` is empty: the proxy's own ports would be in it, so the kernel has no list.
 fn watched(ports: &BTreeSet<u16>, listening: &BTreeSet<u16>) -> Option<BTreeSet<u16>> {
     let is_known = !ports.is_empty() && !listening.is_empty();
     is_known.then(|| ports.intersection(listening).copied().collect())
 }
 
-/// Destination ports of inbound connections: the dialed port, or the endpoint of a listener that has one. Empty if one
+/// Returns the destination ports of inbound connections: the dialed port, or the endpoint of a listener that has one. Empty if one
 /// of them is a Unix socket, which is in no list.
-fn of(snapshot: &Snapshot) -> BTreeSet<u16> {
+fn inbound_ports(snapshot: &Snapshot) -> BTreeSet<u16> {
     let inbound = (snapshot.listeners.values())
         .filter(|one| one.direction == Direction::Inbound && !one.key.has_socket());
     let dialed = inbound.map(|listener| Some(listener.key.address.port()));

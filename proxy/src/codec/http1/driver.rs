@@ -347,7 +347,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     fn queue_interim_responses(&mut self, is_final: bool) {
         if let Some(lane) = self.inbox.lane() {
             lane.watch(false);
-            if lane.take_wanted() {
+            if lane.take_continue_wanted() {
                 let text = b"HTTP/1.1 100 Continue\r\n\r\n";
                 self.outbox.head.extend_from_slice(text);
             }

@@ -438,7 +438,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             let (released, dropped) = lane.take_released();
             self.engine.release(place, released);
             self.engine.discard(place, dropped);
-            if lane.take_wanted() {
+            if lane.take_continue_wanted() {
                 self.engine
                     .interim(place, StatusCode::CONTINUE, &HeaderMap::new());
             }

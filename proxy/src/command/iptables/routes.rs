@@ -23,7 +23,7 @@ pub(crate) enum Setting {
     Source,
     /// Rule that marked packets use a routing table of their own.
     Rule(Family),
-    /// Route in that table that delivers every packet locally.
+    /// Route in the table of marked packets: every packet is delivered locally.
     Route(Family),
 }
 

@@ -347,7 +347,7 @@ impl Lane {
     }
 
     /// Returns true once if `100 Continue` must be sent.
-    pub fn take_wanted(&self) -> bool {
+    pub fn take_continue_wanted(&self) -> bool {
         std::mem::take(&mut self.state.borrow_mut().wanted)
     }
 

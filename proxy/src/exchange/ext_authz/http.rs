@@ -78,10 +78,10 @@ fn changes(check: &HttpCheck, headers: &HeaderMap) -> Result<Changes, CallError>
     let mut changes = Changes::default();
     for (name, value) in copied(headers) {
         if check.to_upstream.include(name) {
-            add(&mut changes.set, name, value);
+            add_line(&mut changes.set, name, value);
         }
         if check.to_client.include(name) {
-            add(&mut changes.response, name, value);
+            add_line(&mut changes.response, name, value);
         }
     }
     let removed = headers.get_all(TO_REMOVE).iter();
@@ -92,8 +92,9 @@ fn changes(check: &HttpCheck, headers: &HeaderMap) -> Result<Changes, CallError>
     changes.bounded()
 }
 
-/// Adds a header in place of others of its name, but beside further lines of the same answer.
-fn add(changes: &mut HeaderChanges, name: &HeaderName, value: &HeaderValue) {
+/// Adds a header of an answer to the changes. The first line of a name replaces the headers of the request; further lines
+/// are added to it.
+fn add_line(changes: &mut HeaderChanges, name: &HeaderName, value: &HeaderValue) {
     let how = match changes.0.iter().any(|(known, ..)| known == name) {
         true => SetHeader::Append,
         false => SetHeader::Overwrite,

@@ -70,7 +70,7 @@ impl<'a> EndpointWatch<'a> {
             self.reasons = picked.endpoint().state.health.reasons() as u8;
         }
         let pending = &self.worker.connects;
-        if !self.may.at_all || !pending.look(&mut self.connect, cx.waker()) {
+        if !self.may.at_all || !pending.have_changed_for(&mut self.connect, cx.waker()) {
             return Poll::Pending;
         }
         let instead = picked.instead(self.worker, self.reasons.into(), tried);

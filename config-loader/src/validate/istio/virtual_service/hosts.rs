@@ -12,8 +12,8 @@ use crate::validate::{Check, scalar};
 /// First label of an SNI that names a cluster: `outbound_.PORT_.SUBSET_.HOST`.
 const OUTBOUND: &str = "outbound_.";
 
-/// Returns the hosts, as written.
-pub(super) fn check(
+/// Checks the hosts, and returns them as written.
+pub(super) fn checked(
     field: &Field<Vec<Field<String>>>,
     gateways_only: bool,
     with_tls: bool,

@@ -117,10 +117,10 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Where a listener looks up routes.
+/// Route sources for the services of a listener, and the destination of everything else.
 struct Routing<'a> {
     rules: &'a Rules<'a>,
-    /// What serves hosts without a service.
+    /// Destination of hosts without a service.
     unknown: &'a Unknown<'a>,
     routes: &'a VisibleRoutes,
 }

@@ -82,7 +82,7 @@ async fn dropped_body_accepts_no_more_data() {
 async fn expect_100_continue_is_answered_once() {
     let (lane, count) = lane(None, true);
     let mut body = DownstreamBody::Stream(lane.inlet());
-    assert!(!lane.take_wanted());
+    assert!(!lane.take_continue_wanted());
     for _ in 0..2 {
         poll_fn(|cx| {
             assert!(Pin::new(&mut body).poll_frame(cx).is_pending());
@@ -91,8 +91,8 @@ async fn expect_100_continue_is_answered_once() {
         .await;
     }
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
-    assert!(lane.take_wanted());
-    assert!(!lane.take_wanted());
+    assert!(lane.take_continue_wanted());
+    assert!(!lane.take_continue_wanted());
 }
 
 fn tunnel(lane: &Rc<Lane>) -> Tunnel {

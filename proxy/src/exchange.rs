@@ -76,16 +76,10 @@ pub fn run(
         let (hops, is_sidecar) = (settings.trusted_hops, settings.is_sidecar);
         let origin = Origin::of(connection, hops, is_sidecar, request.headers());
         let (cleaned, mut record) = begin(worker, connection, &origin, request);
-        let (mut lookup, cleaned) = {
-            let context = LookupContext {
-                snapshot: &snapshot,
-                connection,
-                origin: &origin,
-            };
-            match ext_authz::applies(&snapshot, connection) {
-                true => ext_authz::find(context, request, cleaned, &mut record).await,
-                false => find(context, request, cleaned, &mut record),
-            }
+        let context = LookupContext::new(&snapshot, connection, &origin);
+        let (mut lookup, cleaned) = match ext_authz::applies(&snapshot, connection) {
+            true => ext_authz::find(context, request, cleaned, &mut record).await,
+            false => find(context, request, cleaned, &mut record),
         };
         if matches!(&lookup, Ok(found) if found.needs_address(&snapshot)) {
             // boxed: few requests name a host that only DNS knows

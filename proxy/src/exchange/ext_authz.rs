@@ -114,11 +114,7 @@ async fn ask(
     cleaned: &mut Cleaned<'_>,
     response: &mut HeaderChanges,
 ) -> Result<bool, LocalReply> {
-    let LookupContext {
-        snapshot,
-        connection,
-        origin,
-    } = context;
+    let (snapshot, connection, origin) = (context.snapshot, context.connection, context.origin);
     let custom = snapshot
         .authorization
         .iter()

@@ -50,11 +50,7 @@ pub(super) fn destinations(
         grpc_web: grpc_web(&destination.name, found, survey),
         ..choice(
             kind,
-            &Weighted {
-                destination,
-                weight,
-                total,
-            },
+            &Weighted::new(destination, weight, total),
             snapshot,
             survey,
         )
@@ -283,11 +279,7 @@ pub(super) fn of_connection(
         connection.extensions_mut().insert(client);
     }
     let asked = |(weight, destination): (u64, &Destination)| {
-        let weighted = Weighted {
-            destination,
-            weight,
-            total: split.total(),
-        };
+        let weighted = Weighted::new(destination, weight, split.total());
         let mut choice = DestinationChoice {
             unused_reason: idle(weight, TrafficKind::Connection),
             ..choice(TrafficKind::Connection, &weighted, snapshot, survey)
@@ -333,6 +325,16 @@ struct Weighted<'a> {
     destination: &'a Destination,
     weight: u64,
     total: u64,
+}
+
+impl<'a> Weighted<'a> {
+    fn new(destination: &'a Destination, weight: u64, total: u64) -> Self {
+        Self {
+            destination,
+            weight,
+            total,
+        }
+    }
 }
 
 /// Describes a destination, without the parts that depend on the request.

@@ -28,6 +28,16 @@ pub(super) struct ExplainedConnection<'a> {
     pub dialed: Option<SocketAddr>,
 }
 
+impl<'a> ExplainedConnection<'a> {
+    pub(super) fn new(name: &'a str, client: Option<IpAddr>, dialed: Option<SocketAddr>) -> Self {
+        Self {
+            name,
+            client,
+            dialed,
+        }
+    }
+}
+
 /// Explains the TLS or TCP connection of a request. Returns whether that is the whole
 /// explanation: the connection is proxied as raw TCP, or no server has this name.
 pub(super) fn explain(
@@ -37,11 +47,7 @@ pub(super) fn explain(
     snapshot: &SnapshotRef,
     survey: &Survey<'_>,
 ) -> bool {
-    let ExplainedConnection {
-        name,
-        client,
-        dialed,
-    } = connection;
+    let (name, dialed) = (connection.name, connection.dialed);
     for skipped in &listener.skipped {
         answer.unreachable.push(Note {
             source: Some((&skipped.provenance).into()),
@@ -90,7 +96,7 @@ pub(super) fn explain(
         source: None,
     };
     let ends = ConnectionFacts {
-        client,
+        client: connection.client,
         dialed,
         sni,
     };

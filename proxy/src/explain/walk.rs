@@ -69,11 +69,7 @@ fn walk(
     let connection = downstream(listener, &name, question.address, question.client);
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let policies = authorize::of_listener(&shared, listener).map(|one| (one, &**snapshot));
-    let explained = ExplainedConnection {
-        name: &name,
-        client: question.client,
-        dialed: connection.dialed(),
-    };
+    let explained = ExplainedConnection::new(&name, question.client, connection.dialed());
     if connection::explain(&mut answer, listener, explained, &shared, survey) {
         let (peer, name) = (connection.peer(), connection.server_name());
         let subject = authorize::of_connection(connection.client, peer, name);
@@ -84,8 +80,9 @@ fn walk(
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    let hint = scheme_hint(question, listener, &connection);
-    answer.hints.extend(hint);
+    answer
+        .hints
+        .extend(scheme_hint(question, listener, &connection));
     let (found, origin) = find(&mut request, &connection, &shared, settings);
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());

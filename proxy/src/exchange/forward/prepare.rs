@@ -237,22 +237,12 @@ fn prepared<'a>(
     cleaned: &mut Cleaned<'_>,
     record: &mut Record,
 ) -> Prepared<'a> {
-    let Chosen {
-        destination,
-        picked,
-        admitted,
-        mut snapshot,
-        cookie,
-    } = chosen;
+    let (destination, picked, admitted) = (chosen.destination, chosen.picked, chosen.admitted);
+    let mut snapshot = chosen.snapshot;
     let version = request.version();
     let request = std::mem::replace(request, Request::new(DownstreamBody::Empty));
     let (mut parts, incoming) = request.into_parts();
-    let Admitted {
-        protocol,
-        upgrading,
-        switch,
-        authority,
-    } = admitted;
+    let protocol = admitted.protocol;
     let added = cleaned.complete(&mut parts.headers);
     let trusted = cleaned.trust.controls;
     let controls = trusted.then(|| Controls::take(&mut parts.headers));
@@ -263,12 +253,12 @@ fn prepared<'a>(
         destination,
         picked: Some(&picked),
     };
-    let authority = edits::request(context, sent_to, &mut parts, record, authority);
+    let authority = edits::request(context, sent_to, &mut parts, record, admitted.authority);
     if let Some(snapshot) = &mut snapshot {
         snapshot.sent(&parts, authority.as_ref(), protocol);
     }
     let bodiless = incoming.is_end_stream();
-    let copies = if upgrading {
+    let copies = if admitted.upgrading {
         SmallVec::new()
     } else {
         mirror::begin(context, &parts, authority.as_ref(), bodiless)
@@ -304,9 +294,9 @@ fn prepared<'a>(
         },
         response: ResponseContext {
             snapshot,
-            switch,
+            switch: admitted.switch,
             alt_response,
-            cookie,
+            cookie: chosen.cookie,
         },
     }
 }

@@ -19,6 +19,21 @@ pub struct LookupContext<'a> {
     pub origin: &'a Origin,
 }
 
+impl<'a> LookupContext<'a> {
+    /// Returns the context of a request on this connection.
+    pub fn new(
+        snapshot: &'a SnapshotRef,
+        connection: &'a Rc<Connection>,
+        origin: &'a Origin,
+    ) -> Self {
+        Self {
+            snapshot,
+            connection,
+            origin,
+        }
+    }
+}
+
 /// Context of a request: worker, client, snapshot and route.
 pub struct RequestContext<'a> {
     /// The worker.

@@ -253,18 +253,13 @@ fn add(
     routing: &Routing<'_>,
     clusters: &mut Clusters<'_>,
 ) {
-    let Routing {
-        rules,
-        unknown,
-        routes,
-    } = *routing;
     let before = made.before(&key);
     let sorted = Sorted::of(&on_port.services, key.has_socket(), clusters);
     let connections = ConnectionRules {
         inputs: made.inputs,
         key: &key,
-        tcp: &rules.tcp,
-        tls: &rules.tls,
+        tcp: &routing.rules.tcp,
+        tls: &routing.rules.tls,
     };
     let is_proxied = key.intake == Intake::HttpProxy;
     let has_http = is_proxied || on_port.has_http(key.address.port(), &sorted);
@@ -273,17 +268,17 @@ fn add(
             inputs: made.inputs,
             key: &key,
             before: before.and_then(http_of),
-            sources: &rules.http,
-            visible: routes,
-            unknown,
+            sources: &routing.rules.http,
+            visible: routing.routes,
+            unknown: routing.unknown,
         };
         hosts.compile(&sorted.http, clusters)
     });
     let (tls, opaque) = match is_proxied {
-        false => bytes(&sorted, &connections, unknown, before, clusters),
+        false => bytes(&sorted, &connections, routing.unknown, before, clusters),
         true => {
             let named = Named::new(&on_port.services, &sorted.tls, &connections);
-            let routes = named.routes(unknown, before.and_then(opaque_of), clusters);
+            let routes = named.routes(routing.unknown, before.and_then(opaque_of), clusters);
             (TlsBytes::Opaque, routes)
         }
     };

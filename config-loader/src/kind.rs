@@ -119,6 +119,14 @@ impl Kind {
         )
     }
 
+    /// Whether objects of this kind are in a namespace.
+    pub fn is_namespaced(self) -> bool {
+        !matches!(
+            self,
+            Kind::Cluster | Kind::GatewayClass | Kind::Namespace | Kind::Node
+        )
+    }
+
     /// Returns the kind with this name. `Gateway` is that of networking.istio.io.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == name)

@@ -59,7 +59,7 @@ pub use loader::{
     fill_source_lines, fill_source_lines_with, load_bytes, load_files, read_texts, watch,
     watch_for,
 };
-pub use mesh_config::follow_config_map;
+pub use mesh_config::{follow_config_map, selected};
 pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
 pub use settings_file::{Parsed, SettingsFile, SettingsUpdate, read_settings, watch_settings};

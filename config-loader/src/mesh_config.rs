@@ -2,6 +2,7 @@
 //! an API server.
 
 mod config_map;
+mod selected;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::span::Lines;
 use crate::validate::istio::{NO_EFFECT, mesh_config};
 
 pub use config_map::follow_config_map;
+pub use selected::selected;
 
 impl SettingsFile for MeshConfig {
     const FLAG: &'static str = "--mesh-config";

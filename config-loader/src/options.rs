@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use traffic::route::PathNormalization;
+
 use crate::catalog::{Naming, PossibleClient};
+use crate::resource::DefaultExports;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
 
@@ -20,6 +23,10 @@ pub struct ReadOptions {
     /// Whether `maxEjectionPercent` also limits the first ejection, as in newer Envoy; a value that permits no ejection
     /// is then a warning. By default one endpoint may be ejected at any percentage, if another one is left.
     pub first_ejection_is_capped: bool,
+    /// Namespaces that may use resources without `exportTo`.
+    pub exports: DefaultExports,
+    /// Normalization of paths before policies compare them.
+    pub path_normalization: PathNormalization,
 }
 
 /// Facts about the fleet that resources do not contain. They only make diagnostics more exact; no object is rejected

@@ -28,7 +28,7 @@ pub use shared_map::SharedMap;
 pub(crate) use shared_text::shared_text;
 pub use spec::{AnyObject, Spec};
 pub use text_map::TextMap;
-pub use values::{ExportTo, Percent};
+pub use values::{DefaultExport, DefaultExports, ExportTo, Percent};
 
 pub use crate::kind::{Kind, Name, ObjectRef};
 pub use crate::span::Line;

@@ -114,6 +114,7 @@ pub fn compile_again(
         authentication,
         providers,
         rate_limit_service,
+        path_normalization: inputs.identity.path_normalization(),
         clusters,
         missing,
         dns_names,

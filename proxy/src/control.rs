@@ -27,6 +27,8 @@ pub mod remote_clusters;
 
 pub mod reported_state;
 
+pub mod selected;
+
 mod sources;
 
 use std::collections::hash_map::DefaultHasher;
@@ -36,6 +38,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config_loader::diagnostic::codes::common::CM036;
+use config_loader::diagnostic::codes::istio::MC103;
+use config_loader::resource::istio::MeshConfig;
 use config_loader::{Diagnostic, Kind, Quarantined, Received, ResourceSet, Severity, Update};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
@@ -76,6 +80,9 @@ const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Delay after a change to certificate files, since a chain and its key are written one after the other.
 const CERTIFICATES_SETTLE: Duration = Duration::from_millis(100);
+
+/// Delay after a change of the mesh configuration, so that resources that were written with it take effect with it.
+const MESH_CONFIG_SETTLE: Duration = Duration::from_millis(200);
 
 /// Capacity of the queue of names with changed addresses; further changes wait.
 pub const DNS_CHANGES_MAX: usize = 1_024;
@@ -144,6 +151,13 @@ impl SourcesState {
             file.map(|file| format!("{file}, which has security policies and cannot be read"));
     }
 
+    /// Returns what the first complete configuration still waits for.
+    pub fn awaited(&self) -> Option<String> {
+        let mesh = self.mesh.is_awaited;
+        let mesh = || mesh.then(|| "the ConfigMap with the mesh configuration".to_owned());
+        self.waits_for.clone().or_else(mesh)
+    }
+
     /// Returns the number of security policies that are not enforced.
     fn unenforced(&self) -> u64 {
         let found = self.diagnostics.iter();
@@ -173,8 +187,8 @@ impl SourcesState {
     /// Returns the started identity with the current settings of both files.
     pub fn identity(&self, started: &Identity) -> Identity {
         let mut identity = self.members.identity(started);
-        if let Some(authorizers) = &self.mesh.authorizers {
-            identity.authorizers.clone_from(authorizers);
+        if let Some(config) = &self.mesh.config {
+            identity.mesh_config = Arc::clone(config);
         }
         identity
     }
@@ -266,12 +280,20 @@ pub struct LoggedDiagnostics {
 impl Control {
     /// Puts the newest resources into effect.
     pub fn apply(&mut self) {
-        let found = self.found.borrow_and_update().clone();
+        let mut found = self.found.borrow_and_update().clone();
+        let identity = self.publisher.identity();
+        let config = found.mesh.config.as_ref().unwrap_or(&identity.mesh_config);
+        let config = Arc::clone(config);
+        if !config.namespaces.is_empty() && found.set.namespaces.is_empty() {
+            found.diagnostics.push(unknown_namespaces());
+        }
+        found.set = self.publisher.select(found.set, &config);
         let held = found.held();
         let kinds = held.iter().map(|refused| refused.kind);
         self.telemetry.control.set_quarantined(kinds);
         self.telemetry.control.set_unenforced(found.unenforced());
         self.hold(held);
+        let is_incomplete = found.awaited().is_some();
         let mut diagnostics = found.diagnostics;
         diagnostics.extend(found.members.diagnostics);
         diagnostics.extend(found.mesh.diagnostics);
@@ -280,16 +302,15 @@ impl Control {
             let workloads = sources::workloads(&found.set);
             self.telemetry.plaintext.set_workloads(workloads);
         }
-        if found.waits_for.is_some() && !self.publisher.has_any() {
+        if is_incomplete && !self.publisher.has_any() {
             // A partial configuration would misroute requests: no listener opens before the first one is complete.
             return;
         }
         let settings = found.members.settings.as_ref();
         let mut knows_more =
             settings.is_some_and(|settings| self.publisher.set_remote_clusters(settings));
-        let authorizers = found.mesh.authorizers.as_ref();
-        knows_more |=
-            authorizers.is_some_and(|authorizers| self.publisher.set_authorizers(authorizers));
+        let config = found.mesh.config.as_ref();
+        knows_more |= config.is_some_and(|config| self.publisher.set_mesh_config(config));
         let has_others = self.names_other_certificates(&found.set, knows_more)
             && self.look_at_certificates(&found.set);
         let before = self.publisher.generation();
@@ -369,7 +390,12 @@ impl Control {
         loop {
             tokio::select! {
                 changed = self.found.changed() => match changed {
-                    Ok(()) => self.apply(),
+                    Ok(()) => {
+                        if self.has_other_mesh_config() {
+                            tokio::time::sleep(MESH_CONFIG_SETTLE).await;
+                        }
+                        self.apply();
+                    }
                     Err(_) => return, // the source is gone, and with it everything
                 },
                 Some(_) = self.names.recv() => {
@@ -389,6 +415,15 @@ impl Control {
             }
             self.report();
         }
+    }
+
+    /// Returns whether the mesh configuration differs from the one in effect.
+    fn has_other_mesh_config(&self) -> bool {
+        let found = self.found.borrow();
+        let config = found.mesh.config.as_ref();
+        let publisher = &self.publisher;
+        let differs = |config: &Arc<MeshConfig>| *config != publisher.identity().mesh_config;
+        publisher.has_any() && config.is_some_and(differs)
     }
 
     /// Stores the rejected objects, and logs each once.
@@ -433,6 +468,15 @@ impl Control {
             tracing::warn!("nothing listens: {gateway} {reason}");
         }
     }
+}
+
+fn unknown_namespaces() -> Diagnostic {
+    let message = "no Namespace is known: discoverySelectors select all objects";
+    let mut found = Diagnostic::about_file(Severity::Warning, MC103, "MeshConfig".into(), message);
+    found.help(
+        "let the proxy read namespaces, by --control-workloads and its rights, or from a file",
+    );
+    found
 }
 
 /// Hash of the admission policies of a workload's listeners.

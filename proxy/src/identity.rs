@@ -1,12 +1,13 @@
 //! Identity of the proxy: mode, cluster, namespace, labels, network.
 
 use config_loader::catalog::{DefaultDomain, Naming};
+use config_loader::resource::istio::MeshConfig;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use traffic::authz::ExtAuthz;
 pub use traffic::cluster::Replay;
+use traffic::route::PathNormalization;
 
 /// Role of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,9 +53,8 @@ pub struct Identity {
     /// Gateway servers that serve exports to other clusters; empty for every server that speaks HTTP. Flag
     /// `--export-listener`.
     pub export_listeners: Vec<ExportListener>,
-    /// Providers of external authorization, from the mesh configuration, which is followed. Flag `--mesh-config`,
-    /// default none.
-    pub authorizers: Vec<Arc<ExtAuthz>>,
+    /// Mesh configuration, which is followed. Flag `--mesh-config`, default none.
+    pub mesh_config: Arc<MeshConfig>,
     /// Service that counts rate limits over all proxies. Flag `--rate-limit-service`, default none.
     pub rate_limit_service: Option<NamedService>,
     /// Sockets on which a sidecar accepts connections.
@@ -326,6 +326,8 @@ pub struct MeshDefaults {
     pub failover_replay: Replay,
     /// Meaning of short service names. Flag `--default-domain`, default `cluster.local`.
     pub default_domain: DefaultDomain,
+    /// Normalization of paths; `None` for that of the mesh configuration. Flag `--path-normalization`.
+    pub path_normalization: Option<PathNormalization>,
 }
 
 /// Policy for a workload's traffic to unknown destinations.
@@ -353,6 +355,14 @@ impl Identity {
             }
             _ => true,
         }
+    }
+
+    /// Normalization of paths.
+    pub fn path_normalization(&self) -> PathNormalization {
+        let given = self.mesh.path_normalization;
+        given
+            .or(self.mesh_config.path_normalization)
+            .unwrap_or_default()
     }
 
     /// Returns the trust domains of clients in the mesh: those of the workload, and those of remote clusters.
@@ -417,7 +427,7 @@ impl Default for Identity {
             gloo_mesh: None,
             members: Vec::new(),
             export_listeners: Vec::new(),
-            authorizers: Vec::new(),
+            mesh_config: Arc::default(),
             rate_limit_service: None,
             sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),

@@ -37,6 +37,7 @@ use traffic::balance::HashKey;
 use traffic::cluster::Cluster;
 use traffic::provenance::Provenance;
 use traffic::registry::{ClusterId, Moment};
+use traffic::route::PathNormalization;
 
 /// Minimum interval between lookups of a DNS name with a short TTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -240,6 +241,8 @@ pub struct Snapshot {
     pub providers: BTreeMap<Arc<str>, Provider>,
     /// Service that counts rate limits over all proxies.
     pub rate_limit_service: Option<ServiceCluster>,
+    /// Normalization of the paths of requests.
+    pub path_normalization: PathNormalization,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// Numbers that routes refer to and that have no cluster.

@@ -21,6 +21,8 @@ pub mod peer;
 
 pub mod problem;
 
+mod protocol;
+
 mod select;
 
 pub mod server;
@@ -40,7 +42,8 @@ pub use clients::ClientCertRequirements;
 pub use material::{Authorities, Facts, Identity, Name};
 pub use peer::Peer;
 pub use problem::{Problem, ProblemKind};
-pub use server::{Alpn, ServerSettings, ServerTls, Version};
+pub use protocol::{ProtocolSettings, Version};
+pub use server::{Alpn, ServerSettings, ServerTls};
 pub use server_verify::WrongNames;
 pub use source::{AuthoritySource, IdentitySource};
 pub use store::Store;

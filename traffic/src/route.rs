@@ -27,7 +27,7 @@ pub use head::RequestHead;
 pub use header::{HeaderKey, HeaderMatch};
 pub use host::{HostIndex, normalize_host};
 pub use opaque::{OpaqueConditions, OpaqueHead, OpaqueRule, OpaqueTable};
-pub use path::{UriMatch, normalize_path};
+pub use path::{PathNormalization, UriMatch, normalize_path};
 pub use query::QueryMatch;
 pub use table::Table;
 pub use text::TextMatch;

@@ -21,9 +21,9 @@ const NAME: &str = "istio";
 /// Key of its data that has the mesh configuration.
 const KEY: &str = "mesh";
 
-/// Follows the ConfigMap `istio` of the local cluster in a namespace, and calls `on_update` with its settings. Never ends,
-/// unless there is no local API server. A ConfigMap that cannot be read, or never existed, has no settings; one that is
-/// deleted leaves its last settings.
+/// Follows the ConfigMap `istio` of the local cluster in a namespace, and calls `on_update` with its settings, first after
+/// one attempt to read it. Never ends, unless there is no local API server. A ConfigMap that cannot be read, or never
+/// existed, has no settings; one that is deleted leaves its last settings.
 pub async fn follow_config_map(
     settings: KubernetesSettings,
     namespace: String,
@@ -31,8 +31,9 @@ pub async fn follow_config_map(
 ) {
     let mut servers = settings.servers.iter();
     let Some(server) = servers.find(|server| server.cluster.is_none()) else {
-        return;
+        return on_update(SettingsUpdate::default());
     };
+    let mut has_tried = false;
     let mut followed = Followed {
         name: format!("{}/configmaps/{namespace}/{NAME}", server.name()).into(),
         settings: MeshConfig::default(),
@@ -45,9 +46,18 @@ pub async fn follow_config_map(
             while let Some(change) = changes.next().await {
                 match change {
                     Ok(object) => on_update(followed.update(object)),
-                    Err(error) => tracing::debug!(%error, "the ConfigMap {NAME} cannot be read"),
+                    Err(error) => {
+                        tracing::debug!(%error, "the ConfigMap {NAME} cannot be read");
+                        if !has_tried {
+                            on_update(SettingsUpdate::default());
+                        }
+                    }
                 }
+                has_tried = true;
             }
+        }
+        if !std::mem::replace(&mut has_tried, true) {
+            on_update(SettingsUpdate::default());
         }
         tokio::time::sleep(settings.times.retry).await;
     }

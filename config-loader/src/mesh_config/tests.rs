@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use crate::resource::istio::TlsVersion;
+
 /// Provider of the shape that people copy from Istio's documentation.
 const TEXT: &str = "\
 trustDomain: td.example
@@ -161,7 +163,7 @@ fn every_mistake_is_reported_with_its_location() {
 
 #[test]
 fn fields_without_effect_are_findings() {
-    let text = "connectTimeout: 1s\nenableAutoMtls: true\npathNormalization: {normalization: NONE}\n\
+    let text = "dnsRefreshRate: 1s\nenableTracing: false\n\
         defaultConfig: {proxyStatsMatcher: {}, concurrency: 1}\noutboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n";
     let (_, found) = MeshConfig::parse(&"mesh.yaml".into(), text).unwrap();
     let mut found = lines(&found);
@@ -169,10 +171,148 @@ fn fields_without_effect_are_findings() {
     assert_eq!(
         found,
         [
-            "mesh.yaml:1:1 MC101 connectTimeout",
-            "mesh.yaml:3:1 MC101 pathNormalization",
-            "mesh.yaml:4:17 MC101 defaultConfig.proxyStatsMatcher",
-            "mesh.yaml:5:31 MC101 outboundTrafficPolicy.mode",
+            "mesh.yaml:1:1 MC101 dnsRefreshRate",
+            "mesh.yaml:3:17 MC101 defaultConfig.proxyStatsMatcher",
+            "mesh.yaml:4:31 MC101 outboundTrafficPolicy.mode",
         ]
     );
+}
+
+#[test]
+fn unusable_settings_of_tls_are_findings() {
+    const CA: &str = include_str!("ca.pem");
+    let indented: String = CA.lines().map(|line| format!("\n    {line}")).collect();
+    let text = format!(
+        "tlsDefaults: {{ecdhCurves: [p-256, P-521], cipherSuites: [NONE-SUCH]}}\n\
+         meshMTLS: {{minProtocolVersion: TLSV1_3}}\n\
+         caCertificates:\n- spiffeBundleUrl: https://a.test\n- trustDomains: [td]\n  pem: |{indented}\n"
+    );
+    let (config, found) = MeshConfig::parse(&"mesh.yaml".into(), &text).unwrap();
+    assert_eq!(config.tls.ecdh_curves, ["p-256".into()]);
+    assert_eq!(config.tls.version_min, TlsVersion::Auto);
+    assert_eq!(config.mesh_tls.version_min, TlsVersion::V1_3);
+    assert_eq!(config.authorities.trim(), CA.trim());
+    let mut found = lines(&found);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "mesh.yaml:1:35 MC101 tlsDefaults.ecdhCurves[1]",
+            "mesh.yaml:1:58 GW218 tlsDefaults.cipherSuites[0]",
+            "mesh.yaml:4:20 MC101 caCertificates[0].spiffeBundleUrl",
+            "mesh.yaml:5:3 MC101 caCertificates[1].trustDomains",
+        ]
+    );
+    for (pem, expected) in [
+        ("nothing", "MC007 caCertificates[0].pem"),
+        (
+            "\"-----BEGIN CERTIFICATE-----\\nAAAA\\n-----END CERTIFICATE-----\\n\"",
+            "MC007 caCertificates[0].pem",
+        ),
+    ] {
+        let found = parse(&format!("caCertificates: [{{pem: {pem}}}]\n")).unwrap_err();
+        assert!(found[0].ends_with(expected), "{found:?}");
+    }
+}
+
+#[test]
+fn scope_of_resources_is_read() {
+    use crate::resource::{DefaultExport, DefaultExports};
+    let config = parse(
+        "defaultServiceExportTo: ['.']\ndefaultVirtualServiceExportTo: ['~']\ndefaultDestinationRuleExportTo: ['*']\n",
+    );
+    let expected = DefaultExports {
+        destination_rules: DefaultExport::All,
+        services: DefaultExport::Own,
+        virtual_services: DefaultExport::NoNamespace,
+    };
+    assert_eq!(config.unwrap().exports, expected);
+    let several = MeshConfig::parse(&"mesh.yaml".into(), "defaultServiceExportTo: [a, b]\n");
+    let (config, found) = several.unwrap();
+    assert_eq!(config.exports, DefaultExports::default());
+    assert_eq!(
+        lines(&found),
+        ["mesh.yaml:1:1 MC101 defaultServiceExportTo"]
+    );
+    for wrong in [
+        "key: a, operator: In",
+        "key: a, operator: Exists, values: [b]",
+        "operator: Exists",
+        "key: a, operator: Like",
+    ] {
+        let text = format!("discoverySelectors: [{{matchExpressions: [{{{wrong}}}]}}]\n");
+        let found = parse(&text).unwrap_err();
+        let expected = "MC008 discoverySelectors[0].matchExpressions[0]";
+        assert!(
+            found.len() == 1 && found[0].ends_with(expected),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn longest_host_decides_whether_the_local_cluster_alone_serves() {
+    let text = "serviceSettings:\n- {settings: {clusterLocal: true}, hosts: ['*.a.svc.cluster.local', x.kube-system.svc.cluster.local]}\n\
+        - {settings: {clusterLocal: false}, hosts: [w.a.svc.cluster.local, '*.kube-system.svc.cluster.local']}\n\
+        - {hosts: ['*']}\n";
+    let (some, none) = (parse(text).unwrap(), MeshConfig::default());
+    for (host, expected) in [
+        ("v.a.svc.cluster.local", [true, false]),
+        ("w.a.svc.cluster.local", [false, false]),
+        ("v.b.svc.cluster.local", [false, false]),
+        ("x.kube-system.svc.cluster.local", [true, true]),
+        ("y.kube-system.svc.cluster.local", [false, true]),
+        ("kubernetes.default.svc.cluster.local", [false, true]),
+        ("kubernetes.default.svc.clusterset.local", [false, false]),
+        ("kubernetes.default.svc.xcluster.local", [false, false]),
+    ] {
+        let found = [&some, &none].map(|one| one.is_cluster_local(host, "cluster.local"));
+        assert_eq!(found, expected, "{host}");
+    }
+}
+
+#[test]
+fn objects_of_selected_namespaces_are_in_effect() {
+    let namespaces: String = [("a", "env: prod"), ("b", "env: test"), ("c", "")]
+        .iter()
+        .map(|(name, labels)| {
+            format!(
+                "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}, labels: {{{labels}}}}}\n---\n\
+                 apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {name}}}\n---\n"
+            )
+        })
+        .collect();
+    let set = crate::load_bytes("a.yaml", namespaces.as_bytes(), &mut Default::default());
+    for (selectors, always, expected) in [
+        ("[]", "", "a b c"),
+        ("[{}]", "", "a b c"),
+        ("[{matchLabels: {env: prod}}]", "", "a"),
+        ("[{matchLabels: {env: prod}}]", "c", "a c"),
+        (
+            "[{matchLabels: {env: prod}}, {matchLabels: {env: test}}]",
+            "",
+            "a b",
+        ),
+        (
+            "[{matchExpressions: [{key: env, operator: NotIn, values: [prod]}]}]",
+            "",
+            "b c",
+        ),
+        (
+            "[{matchExpressions: [{key: env, operator: Exists}, {key: env, operator: In, values: [test, x]}]}]",
+            "",
+            "b",
+        ),
+        ("[{matchLabels: {kubernetes.io/metadata.name: c}}]", "", "c"),
+    ] {
+        let config = parse(&format!("discoverySelectors: {selectors}\n")).unwrap();
+        let selected = selected(&set, &config, &[always]);
+        let names: Vec<&str> = selected
+            .secrets
+            .keys()
+            .map(|name| &*name.namespace)
+            .collect();
+        assert_eq!(names.join(" "), expected, "{selectors}");
+        assert_eq!(selected.namespaces.len(), 3);
+    }
 }

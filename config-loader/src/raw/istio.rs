@@ -36,7 +36,10 @@ pub use load_balancer::{
     LocalityLoadBalancerSetting, MagLev, RingHash, WarmupConfiguration,
     ZoneAwareLoadBalancerSetting,
 };
-pub use mesh_config::{ExtAuthzProvider, ExtensionProvider, MeshConfig, RequestBody};
+pub use mesh_config::{
+    CertificateData, ExtAuthzProvider, ExtensionProvider, MeshConfig, NamespaceSelector,
+    RequestBody, ServiceSettings, TlsConfig,
+};
 pub use peer_authentication::{MutualTls, PeerAuthentication};
 pub use request_authentication::{ClaimToHeader, JwtHeader, JwtRule, RequestAuthentication};
 pub use service_entry::{ServiceEntry, ServicePort};

@@ -77,6 +77,24 @@ impl ResourceSet {
             .remove_named(&object.to_name());
     }
 
+    /// Returns the objects of the namespaces that are kept, and those of kinds without namespaces.
+    pub fn of_namespaces(&self, is_kept: impl Fn(&str) -> bool) -> ResourceSet {
+        let mut kept = self.clone();
+        for kind in Kind::ALL.into_iter().filter(|kind| kind.is_namespaced()) {
+            let mut others = Vec::new();
+            self.each(kind, |object| {
+                let id = object.id();
+                if !is_kept(&id.namespace) {
+                    others.push(id.to_name());
+                }
+            });
+            for name in others {
+                kept.of_kind_mut(kind).remove_named(&name);
+            }
+        }
+        kept
+    }
+
     /// Returns the objects with a name in all API groups of a kind, the one in effect first.
     pub(crate) fn named(&self, kind: Kind, name: &Name) -> Vec<Arc<dyn AnyObject>> {
         self.of_kind(kind).named(name)

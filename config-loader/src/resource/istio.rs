@@ -56,7 +56,7 @@ pub use locality::{
     Distribute, Failover, FailoverLabel, Locality, LocalityPattern, LocalitySetting,
     ZoneAwareSetting,
 };
-pub use mesh_config::MeshConfig;
+pub use mesh_config::{MeshConfig, TlsDefaults, TrafficDefaults};
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
@@ -71,8 +71,8 @@ pub use sidecar::{
 };
 pub use string_match::{Pattern, StringMatch};
 pub use tls::{
-    Certificates, CipherSuite, ClientTls, ClientTlsMode, FileCertificate, ServerTls, ServerTlsMode,
-    TlsVersion,
+    CURVES, Certificates, CipherSuite, ClientTls, ClientTlsMode, FileCertificate, ServerTls,
+    ServerTlsMode, TlsVersion,
 };
 pub use traffic_policy::{
     OutlierDetection, PortPolicy, ProxyProtocolVersion, RetryBudget, TrafficPolicy, Tunnel,

@@ -42,6 +42,40 @@ pub enum ExportTo {
     NoNamespace,
 }
 
+/// Namespaces that may use a resource without `exportTo`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultExport {
+    /// Every namespace.
+    #[default]
+    All,
+    /// No namespace.
+    NoNamespace,
+    /// The resource's own namespace.
+    Own,
+}
+
+impl DefaultExport {
+    /// Returns the namespaces of a resource in the namespace `own`.
+    pub fn of(self, own: &str) -> ExportTo {
+        match self {
+            DefaultExport::All => ExportTo::All,
+            DefaultExport::NoNamespace => ExportTo::NoNamespace,
+            DefaultExport::Own => ExportTo::Namespaces(vec![own.into()]),
+        }
+    }
+}
+
+/// Namespaces that may use resources without `exportTo`, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DefaultExports {
+    /// Default of DestinationRules.
+    pub destination_rules: DefaultExport,
+    /// Default of Services and ServiceEntries.
+    pub services: DefaultExport,
+    /// Default of VirtualServices.
+    pub virtual_services: DefaultExport,
+}
+
 impl ExportTo {
     /// Whether this includes every namespace that `other` includes.
     pub fn covers(&self, other: &ExportTo) -> bool {

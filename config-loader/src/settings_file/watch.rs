@@ -12,7 +12,7 @@ use crate::parse::FILE_BYTES_MAX;
 use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
 
 /// Report about a settings file after a change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SettingsUpdate<T> {
     /// Settings in effect: the last version of the file without an error.
     pub settings: T,

@@ -87,10 +87,7 @@ impl Sources {
                 let found = found.borrow();
                 let rejected = found.quarantined.iter().find(|one| !one.in_force);
                 let rejected = rejected.filter(|_| !ready_with_rejected);
-                (
-                    found.waits_for.clone(),
-                    rejected.map(|one| one.object.to_string()),
-                )
+                (found.awaited(), rejected.map(|one| one.object.to_string()))
             };
             let inputs = readiness::ReadinessInputs {
                 wanted: &wanted,

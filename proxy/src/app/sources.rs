@@ -125,12 +125,18 @@ fn follow_mesh_config(
         if let Some(control) = &settings.control {
             let (servers, identity) = (control.kubernetes.clone(), settings.identity.clone());
             let namespace = identity.root_namespace.clone();
+            let updates = sender.clone();
             let update = move |update| {
                 let state = MeshConfigState::of_config_map(update, |flag, value| {
                     identity.has_setting(flag, value)
                 });
                 sender.send_modify(|found| found.mesh = state);
             };
+            let awaited = MeshConfigState {
+                is_awaited: true,
+                ..MeshConfigState::default()
+            };
+            updates.send_modify(|found| found.mesh = awaited);
             tokio::spawn(config_loader::follow_config_map(servers, namespace, update));
         }
         return Ok(None);

@@ -7,6 +7,7 @@ mod sidecar;
 mod workload;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use config_loader::ReadOptions;
@@ -23,6 +24,7 @@ pub use workload::WorkloadArgs;
 
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay};
 use config_loader::catalog::DefaultDomain;
+use traffic::route::PathNormalization;
 
 /// Files that resources come from.
 #[derive(Clone, Debug, Args)]
@@ -91,13 +93,15 @@ pub enum ZeroTimeoutArg {
 }
 
 impl ReadingArgs {
-    /// Returns the read options of these arguments and of the outlier detection arguments.
-    pub fn options(&self, ejection: &EjectionArgs) -> ReadOptions {
+    /// Returns the read options of these arguments and of a proxy's identity.
+    pub fn options(&self, identity: &Identity) -> ReadOptions {
         ReadOptions {
             unknown_fields_pass: self.unknown_fields == UnknownFieldsArg::Warning,
             zero_timeout_passes: self.zero_timeout == ZeroTimeoutArg::None,
             enforce_source_subnet: self.enforce_source_subnet,
-            first_ejection_is_capped: ejection.first_is_capped(),
+            first_ejection_is_capped: identity.mesh.first_ejection_is_capped,
+            exports: identity.mesh_config.exports,
+            path_normalization: identity.path_normalization(),
         }
     }
 }
@@ -161,8 +165,8 @@ pub struct IdentityArgs {
         env = "STRAIT_ROOT_NAMESPACE"
     )]
     pub root_namespace: String,
-    /// Istio's MeshConfig, YAML, or the ConfigMap that has it: providers of external authorization, whose changes are
-    /// followed, and values for flags that are not given
+    /// Istio's MeshConfig, YAML, or the ConfigMap that has it: settings of the mesh, most of which are followed, and values for
+    /// flags that are not given
     #[arg(long, value_name = "FILE", env = "STRAIT_MESH_CONFIG", value_parser = read_mesh_config)]
     pub mesh_config: Option<MeshConfigFile>,
     /// Its identity within the mesh.
@@ -190,6 +194,10 @@ pub struct IdentityArgs {
         help_heading = "Compatibility"
     )]
     pub authz_hosts: AuthzHostsArg,
+    /// Normalization of paths, before routes and policies match them, and in what endpoints get [default: base, or that of the
+    /// mesh configuration]
+    #[arg(long, value_enum, env = "STRAIT_PATH_NORMALIZATION")]
+    pub path_normalization: Option<PathNormalizationArg>,
     /// Service that counts rate limits.
     #[command(flatten)]
     pub limits: LimitServiceArgs,
@@ -308,6 +316,30 @@ pub enum AuthzHostsArg {
     Exact,
 }
 
+/// `--path-normalization`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PathNormalizationArg {
+    /// Dot segments are resolved, unreserved characters decoded, and backslashes become slashes; the default
+    Base,
+    /// Not at all: policies that forbid paths are easy to get around
+    None,
+    /// As base, and adjacent slashes become one
+    MergeSlashes,
+    /// As merge-slashes, after %2F and %5C are decoded
+    DecodeAndMergeSlashes,
+}
+
+impl From<PathNormalizationArg> for PathNormalization {
+    fn from(arg: PathNormalizationArg) -> Self {
+        match arg {
+            PathNormalizationArg::Base => Self::Base,
+            PathNormalizationArg::None => Self::None,
+            PathNormalizationArg::MergeSlashes => Self::MergeSlashes,
+            PathNormalizationArg::DecodeAndMergeSlashes => Self::DecodeAndMergeSlashes,
+        }
+    }
+}
+
 /// `--authz-custom-providers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CustomProvidersArg {
@@ -382,10 +414,10 @@ impl IdentityArgs {
                 .flatten()
                 .cloned()
                 .collect(),
-            authorizers: self
+            mesh_config: self
                 .mesh_config
                 .as_ref()
-                .map(|file| file.config.authorizers.clone())
+                .map(|file| Arc::new(file.config.clone()))
                 .unwrap_or_default(),
             rate_limit_service: self
                 .limits
@@ -400,6 +432,7 @@ impl IdentityArgs {
                 first_ejection_is_capped: self.ejection.first_is_capped(),
                 exact_policy_hosts: self.authz_hosts == AuthzHostsArg::Exact,
                 one_provider: self.authz_custom_providers == CustomProvidersArg::One,
+                path_normalization: self.path_normalization.map(Into::into),
                 zero_weight_is_full_weight: self.members.zero_weight == ZeroWeightArg::Fsm,
                 local_when_not_provider: self.members.local_when_not_provider,
                 default_domain: match self.members.default_domain {

@@ -23,6 +23,7 @@ use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::compile::certificates::Scope;
 use crate::compile::{lacks_export_listener, unknown_provider};
 use crate::control::certificates;
+use crate::control::selected::selected;
 use crate::identity::Identity;
 use crate::tls::Store;
 use paths::Paths;
@@ -156,7 +157,7 @@ fn load(args: &CheckArgs) -> Result<(Loaded, Option<NamedText>), String> {
     }
     let mut paths = Paths::of(written)?;
     paths.files.extend(Paths::of(args.context.clone())?.files);
-    let options = args.reading.options(&args.identity.ejection);
+    let options = args.reading.options(&args.identity.identity());
     let text = paths.stdin.then(paths::stdin).transpose();
     let text = text.map_err(|error| format!("cannot read standard input: {error}"))?;
     let loaded = config_loader::load_files(
@@ -219,7 +220,10 @@ fn check_access(args: &CheckArgs, loaded: &mut Loaded, identity: Identity) -> St
         return String::new();
     };
     let (mut found, text) = match config_loader::read_settings::<AccessTable>(path) {
-        Ok((table, _)) => access::decide(&table, &loaded.set, identity),
+        Ok((table, _)) => {
+            let resources = selected(&loaded.set, &identity.mesh_config, &identity);
+            access::decide(&table, &resources, identity)
+        }
         Err(found) => (found, String::new()),
     };
     config_loader::fill_source_lines_with(&mut found, None);

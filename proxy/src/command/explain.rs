@@ -15,6 +15,7 @@ use crate::app::unreadable;
 use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
 use crate::control::certificates;
+use crate::control::selected::selected;
 use crate::exchange::settings::ExchangeSettings;
 use crate::explain::text::{self, Detail};
 use crate::explain::{self, Explanation, Question};
@@ -39,7 +40,7 @@ pub fn run(args: &ExplainArgs) -> u8 {
             let loaded = config_loader::load_files(
                 &args.files.paths,
                 config_loader::LoadOptions {
-                    read: args.reading.options(&args.identity.ejection),
+                    read: args.reading.options(&args.identity.identity()),
                     ..config_loader::LoadOptions::default()
                 },
             );
@@ -113,7 +114,8 @@ fn question(args: &ExplainArgs) -> Result<Question, String> {
 }
 
 fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanation {
-    let (identity, resources) = (args.identity.identity(), &*loaded.set);
+    let identity = args.identity.identity();
+    let resources = &selected(&loaded.set, &identity.mesh_config, &identity);
     let store = Store::default();
     let scope = Scope::Proxy(&identity);
     let look = certificates::look(

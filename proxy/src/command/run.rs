@@ -304,7 +304,7 @@ impl RunArgs {
         if settings.identity.mode == Mode::Sidecar {
             settings.outbound_drain = Some(self.pod.outbound_drain());
         }
-        settings.read = self.config.reading.options(&self.identity.ejection);
+        settings.read = self.config.reading.options(&settings.identity);
         settings
             .clusters
             .clone_from(&self.identity.members.clusters);

@@ -1,6 +1,7 @@
 //! Tests of the command line as users see it.
 
 use clap::CommandFactory;
+use traffic::route::PathNormalization;
 
 use super::*;
 
@@ -127,6 +128,7 @@ fn mesh_config_sets_flags_that_are_not_given() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let text = "trustDomain: td.test\ntrustDomainAliases: [old.test, older.test]\naccessLogFile: ''\n\
         defaultConfig: {concurrency: 3, gatewayTopology: {numTrustedProxies: 2}}\n\
+        pathNormalization: {normalization: MERGE_SLASHES}\n\
         extensionProviders: [{name: p, envoyExtAuthzGrpc: {service: a.test, port: 1}}]\n";
     std::fs::write(file.path(), text).unwrap();
     let path = file.path().to_str().unwrap();
@@ -142,10 +144,17 @@ fn mesh_config_sets_flags_that_are_not_given() {
     let identity = args.identity.identity();
     let domains: Vec<&str> = identity.workload.trust_domains().collect();
     assert_eq!(domains, ["td.test", "old.test", "older.test"]);
-    assert_eq!(identity.authorizers.len(), 1);
+    assert_eq!(identity.mesh_config.authorizers.len(), 1);
+    assert_eq!(
+        identity.path_normalization(),
+        PathNormalization::MergeSlashes
+    );
     assert_eq!(args.serve.trusted_hops, 1);
     assert_eq!(args.serve.access_log, run::AccessLogArg::Off);
     assert_eq!(args.serve.concurrency.map(|count| count.get()), Some(3));
+    let args = run(&["--path-normalization", "base"]);
+    let identity = args.identity.identity();
+    assert_eq!(identity.path_normalization(), PathNormalization::Base);
 
     std::fs::write(file.path(), "trustDomian: td.test\n").unwrap();
     let args = ["strait", "run", "--config", "mesh", "--mesh-config", path];

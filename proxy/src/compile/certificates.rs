@@ -9,16 +9,16 @@ use base64::engine::general_purpose::STANDARD;
 use config_loader::catalog::sidecars::sidecar_of;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    Certificates, Gateway, IngressListener, Protocol, Server, ServerTls, ServerTlsMode, Sidecar,
-    TlsVersion,
+    Certificates, CipherSuite, Gateway, IngressListener, Protocol, Server, ServerTls,
+    ServerTlsMode, Sidecar, TlsVersion,
 };
 use config_loader::{ObjectRef, ResourceSet};
 
 use crate::compile::applies::{selects, workload as workload_of};
 use crate::identity::{Identity, Mode};
 use crate::tls::{
-    Alpn, AuthoritySource, ClientCertRequirements, IdentitySource, ServerSettings, Version,
-    digest::Sha256, spiffe::Workload,
+    Alpn, AuthoritySource, ClientCertRequirements, IdentitySource, ProtocolSettings,
+    ServerSettings, Version, digest::Sha256, spiffe::Workload,
 };
 
 /// Maximum number of certificates of one server.
@@ -263,22 +263,45 @@ fn of_tls(tls: &ServerTls, protocol: Protocol, scope: Scope<'_>) -> Option<Serve
     } else {
         (identities(tls, namespace), authorities(tls, namespace))
     };
+    let version_max = version(tls.version_max, Version::Tls13);
+    let defaults = self::protocol(scope.identity(), tls.mode == ServerTlsMode::IstioMutual);
     Some(ServerSettings {
         identities,
         clients: clients(tls, authorities).map(Box::new),
-        version_min: version(tls.version_min, Version::Tls12),
-        version_max: version(tls.version_max, Version::Tls13),
-        cipher_suites: tls
-            .cipher_suites
-            .iter()
-            .map(|suite| suite.as_str().into())
-            .collect(),
-        groups: tls.ecdh_curves.clone(),
+        protocol: ProtocolSettings {
+            version_min: version(tls.version_min, defaults.version_min.min(version_max)),
+            cipher_suites: match &*tls.cipher_suites {
+                [] => defaults.cipher_suites,
+                own => names(own),
+            },
+            groups: match &*tls.ecdh_curves {
+                [] => defaults.groups,
+                own => own.to_vec(),
+            },
+        },
+        version_max,
         alpn: match protocol {
             Protocol::Https => Alpn::Http,
             _ => Alpn::None,
         },
     })
+}
+
+/// Returns versions, cipher suites and groups that the mesh has for mutual TLS within it, or for other TLS.
+pub(in crate::compile) fn protocol(identity: &Identity, is_mesh: bool) -> ProtocolSettings {
+    let told = match is_mesh {
+        true => &identity.mesh_config.mesh_tls,
+        false => &identity.mesh_config.tls,
+    };
+    ProtocolSettings {
+        version_min: version(told.version_min, Version::Tls12),
+        cipher_suites: names(&told.cipher_suites),
+        groups: told.ecdh_curves.clone(),
+    }
+}
+
+fn names(suites: &[CipherSuite]) -> Vec<Arc<str>> {
+    suites.iter().map(|suite| suite.as_str().into()).collect()
 }
 
 /// Returns the mesh identity of a proxy, and the certificate authority of the mesh.

@@ -22,6 +22,7 @@ use config_loader::catalog::{Changes, Readers, Tape, View};
 use crate::compile::Inputs;
 use crate::compile::policies::ClusterPolicy;
 use crate::compile::policies::Policies;
+use crate::compile::policies::retries;
 use crate::compile::service::Service;
 use crate::compile::service::port::Port;
 use crate::compile::services::Services;
@@ -177,8 +178,9 @@ pub(in crate::compile) struct Clusters<'a> {
     locality: Locality,
     now: Moment,
     member: Arc<str>,
-    mesh_retries: Arc<RetryPolicy>,
-    service_retries: Arc<RetryPolicy>,
+    inbound_retries: Arc<RetryPolicy>,
+    mesh_retries: Option<Arc<RetryPolicy>>,
+    service_retries: Option<Arc<RetryPolicy>>,
     /// Whether a route source of the listener that is being compiled has the host `*`.
     routes_every_host: bool,
     /// Clusters that were built so far.
@@ -226,11 +228,14 @@ impl<'a> Clusters<'a> {
             locality: identity.locality().into(),
             now: inputs.now,
             member,
-            service_retries: Arc::new(RetryPolicy {
-                avoid_tried: Some(true),
-                ..RetryPolicy::mesh_default(identity.mesh.compat_retry_503)
+            service_retries: retries::of_mesh(identity).map(|policy| {
+                Arc::new(RetryPolicy {
+                    avoid_tried: policy.avoid_tried.or(Some(true)),
+                    ..policy
+                })
             }),
-            mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.compat_retry_503)),
+            mesh_retries: retries::of_mesh(identity).map(Arc::new),
+            inbound_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.compat_retry_503)),
             routes_every_host: false,
             built: BuiltClusters::default(),
             missing: BTreeMap::new(),
@@ -249,14 +254,19 @@ impl<'a> Clusters<'a> {
     }
 
     /// Returns the retries of a route without a retry policy.
-    pub(in crate::compile) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
-        &self.mesh_retries
+    pub(in crate::compile) fn mesh_retries(&self) -> Option<&Arc<RetryPolicy>> {
+        self.mesh_retries.as_ref()
+    }
+
+    /// Returns the retries of requests to the workload, which the mesh configuration does not change.
+    pub(in crate::compile) fn inbound_retries(&self) -> &Arc<RetryPolicy> {
+        &self.inbound_retries
     }
 
     /// Returns the retries of a service without a route source: as in Istio, they avoid the endpoints of earlier
     /// attempts even with consistent hashing.
-    pub(in crate::compile) fn service_retries(&self) -> &Arc<RetryPolicy> {
-        &self.service_retries
+    pub(in crate::compile) fn service_retries(&self) -> Option<&Arc<RetryPolicy>> {
+        self.service_retries.as_ref()
     }
 
     /// Sets whether the listener that is compiled from here on has a route source with the host `*`.

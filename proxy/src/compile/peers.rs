@@ -8,7 +8,7 @@ use config_loader::catalog::PeerPolicy;
 use config_loader::resource::istio::MutualTls;
 
 use crate::compile::applies::workload;
-use crate::compile::certificates::mesh;
+use crate::compile::certificates::{mesh, protocol};
 use crate::compile::provenance::provenance_of;
 use crate::identity::Identity;
 use crate::tls::{Alpn, ClientCertRequirements, ServerSettings, ServerTls, Store, Version};
@@ -110,10 +110,9 @@ pub fn server_settings(identity: &Identity, alpn: Alpn) -> ServerSettings {
             trust_domains: trust_domains.map(Arc::from).collect(),
             ..ClientCertRequirements::default()
         })),
-        version_min: Version::Tls12,
+        protocol: protocol(identity, true),
         version_max: Version::Tls13,
         alpn,
-        ..ServerSettings::default()
     }
 }
 

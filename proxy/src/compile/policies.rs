@@ -4,6 +4,8 @@ pub(in crate::compile) mod balance;
 
 pub mod client_tls;
 
+pub(in crate::compile) mod retries;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use config_loader::catalog::{DestinationRules, PeerPolicy, View, Workload, hostn
 use config_loader::resource::istio::{
     self as resource, Algorithm, ClientTls, ConnectionPool, DestinationRule, LoadBalancer,
     MutualTls, OutlierDetection, PeerAuthentication, ProxyProtocolVersion, RetryBudget,
-    TrafficPolicy, UpgradePolicy,
+    TcpKeepalive as Probes, TrafficDefaults, TrafficPolicy, UpgradePolicy,
 };
 use config_loader::resource::{HealthChecked, Object};
 
@@ -104,7 +106,8 @@ impl<'a> Policies<'a> {
             },
         };
         let subset_policy = chosen.map(|(_, subset)| &subset.traffic_policy);
-        let effective = Effective::of(base, subset_policy, port);
+        let mesh = &self.identity.mesh_config.traffic;
+        let effective = Effective::of(base, subset_policy, port).or_of(mesh);
         let at = |rule: &Rule, line: u32| provenance_of(rule.as_ref(), line);
         let provenance = match chosen {
             Some((rule, subset)) => vec![at(rule, subset.line.0)],
@@ -116,7 +119,7 @@ impl<'a> Policies<'a> {
                 .load_balancer
                 .is_some_and(|said| !matches!(said.algorithm, Algorithm::Unsaid)),
             retry_limit: effective.retry_limit(),
-            pool: effective.pool(),
+            pool: effective.pool(mesh),
             health_check: rules
                 .iter()
                 .map(|rule| &rule.spec.health_check)
@@ -149,8 +152,10 @@ impl<'a> Policies<'a> {
             .iter()
             .map(|rule| &rule.spec.traffic_policy)
             .find(|policy| policy.is_written());
+        let mesh = &self.identity.mesh_config.traffic;
+        let ruled = Effective::of(base, None, port).or_of(mesh);
         let effective = Effective {
-            connection_pool: pool.or(Effective::of(base, None, port).connection_pool),
+            connection_pool: pool.or(ruled.connection_pool),
             ..Effective::default()
         };
         let rule = rules.first().filter(|_| pool.is_none());
@@ -158,7 +163,7 @@ impl<'a> Policies<'a> {
             balance: Balance::default(),
             says_balancer: false,
             retry_limit: effective.retry_limit(),
-            pool: effective.pool(),
+            pool: effective.pool(mesh),
             health_check: HealthChecked::Never,
             tls: None,
             subset: None,
@@ -274,6 +279,14 @@ impl<'a> Effective<'a> {
         effective
     }
 
+    /// Fills blocks that no rule has from the defaults of the mesh.
+    fn or_of(mut self, mesh: &'a TrafficDefaults) -> Self {
+        self.connection_pool = self.connection_pool.or(mesh.connection_pool.as_ref());
+        let outlier = mesh.outlier_detection.as_ref();
+        self.outlier_detection = self.outlier_detection.or(outlier);
+        self
+    }
+
     fn balance(&self, service: &Service, port: u16, identity: &Identity) -> Balance {
         balance::balance(
             self.load_balancer,
@@ -299,16 +312,23 @@ impl<'a> Effective<'a> {
         }
     }
 
-    fn pool(&self) -> PoolSettings {
+    fn pool(&self, mesh: &TrafficDefaults) -> PoolSettings {
         let proxy_protocol = self.proxy_protocol.map(|version| match version {
             ProxyProtocolVersion::V1 => ProxyProtocol::V1,
             ProxyProtocolVersion::V2 => ProxyProtocol::V2,
         });
+        let tcp = self.connection_pool.map(|pool| &pool.tcp);
+        let mut default = PoolSettings {
+            proxy_protocol,
+            tcp_keepalive: tcp_keepalive(tcp.and_then(|tcp| tcp.keepalive), mesh.keepalive),
+            ..PoolSettings::default()
+        };
+        let connect_timeout = tcp.and_then(|tcp| tcp.connect_timeout);
+        if let Some(timeout) = connect_timeout.or(mesh.connect_timeout) {
+            default.connect_timeout = timeout;
+        }
         let Some(pool) = self.connection_pool else {
-            return PoolSettings {
-                proxy_protocol,
-                ..PoolSettings::default()
-            };
+            return default;
         };
         PoolSettings {
             limits: Limits {
@@ -320,27 +340,26 @@ impl<'a> Effective<'a> {
             connection_duration_max: pool.tcp.connection_duration_max,
             streams_max: pool.http.concurrent_streams_max,
             speaks: speaks(pool),
-            proxy_protocol,
-            source: None,
-            tls: None,
             keep_alive: pool.http.http2_keep_alive.map(|asked| KeepAlive {
                 interval: asked.interval,
                 timeout: asked.timeout,
             }),
-            tcp_keepalive: pool.tcp.keepalive.map(|asked| TcpKeepalive {
-                time: asked.time,
-                interval: asked.interval,
-                probes: asked.probes,
-            }),
             // without an idle timeout, connections may stay idle
             tcp_idle_timeout: Some(pool.tcp.idle_timeout.unwrap_or(Duration::MAX)),
-            connect_timeout: pool.tcp.connect_timeout,
-            idle_timeout: pool
-                .http
-                .idle_timeout
-                .unwrap_or(PoolSettings::default().idle_timeout),
+            idle_timeout: pool.http.idle_timeout.unwrap_or(default.idle_timeout),
+            ..default
         }
     }
+}
+
+/// Returns the probes of a rule; the mesh has fields that the rule lacks.
+fn tcp_keepalive(rule: Option<Probes>, mesh: Option<Probes>) -> Option<TcpKeepalive> {
+    let (own, other) = (rule.or(mesh)?, mesh.unwrap_or_default());
+    Some(TcpKeepalive {
+        time: own.time.or(other.time),
+        interval: own.interval.or(other.interval),
+        probes: own.probes.or(other.probes),
+    })
 }
 
 /// Returns the protocol to endpoints. `useClientProtocol` takes precedence over `h2UpgradePolicy`.

@@ -31,10 +31,8 @@ pub(in crate::compile) fn providers(
         return providers;
     }
     for (wanted, _) in custom {
-        let known = identity
-            .authorizers
-            .iter()
-            .find(|known| known.name == *wanted);
+        let mut known = identity.mesh_config.authorizers.iter();
+        let known = known.find(|known| known.name == *wanted);
         if let Some(settings) = known
             && !providers.contains_key(wanted)
             && let Some(service) =
@@ -69,7 +67,7 @@ pub fn unknown_provider<'a>(
     let Action::Custom(name) = &policy.action else {
         return None;
     };
-    let mut known = identity.authorizers.iter();
+    let mut known = identity.mesh_config.authorizers.iter();
     let is_known = known.any(|known| known.name == *name);
     (!is_known).then_some(name)
 }

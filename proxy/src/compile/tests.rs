@@ -17,6 +17,7 @@ mod hosts;
 mod incremental;
 
 mod members;
+mod mesh_defaults;
 
 mod service_cache;
 

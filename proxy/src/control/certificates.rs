@@ -83,6 +83,7 @@ pub fn look(
         own: scope
             .mesh()
             .map(|identity| (mesh(identity).0, workload(identity))),
+        root: scope.mesh().map(|identity| mesh(identity).1),
     };
     let changed = store.update(reader.read(&wanted), now);
     let mut findings = findings(&uses, store);
@@ -173,6 +174,8 @@ struct Reader<'a> {
     scope: Scope<'a>,
     /// Source of the workload's certificate, and the identity that it must contain.
     own: Option<(IdentitySource, Workload)>,
+    /// Source of the authorities of the mesh, which those of the mesh configuration are added to.
+    root: Option<AuthoritySource>,
 }
 
 impl Reader<'_> {
@@ -216,7 +219,7 @@ impl Reader<'_> {
                 authorities,
                 revoked,
             } => Ok(AuthorityBytes {
-                authorities: file(authorities)?,
+                authorities: self.with_others(source, file(authorities)?),
                 revoked: revoked.as_ref().map(file).transpose()?,
                 is_lenient: false,
             }),
@@ -241,6 +244,16 @@ impl Reader<'_> {
                 })
             }
         }
+    }
+
+    /// Adds the authorities of the mesh configuration to those of the mesh.
+    fn with_others(&self, source: &AuthoritySource, mut content: NamedContent) -> NamedContent {
+        if self.root.as_ref() == Some(source) {
+            let others = &self.scope.identity().mesh_config.authorities;
+            content.1.push(b'\n');
+            content.1.extend_from_slice(others.as_bytes());
+        }
+        content
     }
 
     fn find(&self, namespace: &Arc<str>, name: &Arc<str>) -> Option<&Secret> {

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config_loader::diagnostic::codes::istio::MC102;
+use config_loader::resource::DefaultExports;
 use config_loader::resource::istio::MeshConfig;
 use config_loader::{Diagnostic, SettingsUpdate, Severity};
-
-use traffic::authz::ExtAuthz;
 
 /// Mesh configuration as read at the start.
 #[derive(Clone, Debug)]
@@ -37,9 +36,10 @@ impl MeshConfigFile {
 
     /// Returns the state of the file after an update. Flags are set only at the start.
     pub fn updated(&self, update: SettingsUpdate<MeshConfig>) -> MeshConfigState {
-        let differs = update.settings.flags != self.config.flags;
+        let (now, started) = (&update.settings, &self.config);
+        let differs = now.flags != started.flags || now.exports != started.exports;
         let file = self.path.display().to_string();
-        let message = "other settings than providers have changed since the start".to_owned();
+        let message = "settings that are read at the start have changed since".to_owned();
         let advice = (message, "restart the proxy to apply them");
         MeshConfigState::of(update, differs.then_some((file, advice)))
     }
@@ -48,8 +48,10 @@ impl MeshConfigFile {
 /// Mesh configuration as of its last update.
 #[derive(Clone, Debug, Default)]
 pub struct MeshConfigState {
-    /// Providers of external authorization; `None` before the first update, which means those of the start.
-    pub authorizers: Option<Vec<Arc<ExtAuthz>>>,
+    /// Settings; `None` before the first update, which means those of the start.
+    pub config: Option<Arc<MeshConfig>>,
+    /// Whether the ConfigMap of an API server was not looked up yet: without it, the proxy could serve what it forbids.
+    pub is_awaited: bool,
     /// Findings about the current file.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -63,9 +65,12 @@ impl MeshConfigState {
     ) -> Self {
         let flags = update.settings.flags.iter();
         let others = flags.filter(|(flag, value)| !is_set(flag, value));
-        let others: Vec<String> = others
+        let mut others: Vec<String> = others
             .map(|(flag, value)| format!("--{flag}={value}"))
             .collect();
+        if update.settings.exports != DefaultExports::default() {
+            others.push("defaults of `exportTo`".to_owned());
+        }
         let message = format!(
             "the ConfigMap sets no flags, and says {}",
             others.join(", ")
@@ -89,7 +94,8 @@ impl MeshConfigState {
             diagnostics.push(found);
         }
         Self {
-            authorizers: Some(update.settings.authorizers),
+            config: Some(Arc::new(update.settings)),
+            is_awaited: false,
             diagnostics,
         }
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use config_loader::ResourceSet;
+use config_loader::resource::istio::MeshConfig;
 use tokio::sync::watch;
 
+use super::selected::SelectedResources;
 use crate::compile::survey::UnusedObject;
 use crate::compile::{Inputs, ServiceCache, Survey, compile_again, own_pod};
 use crate::identity::{Identity, MemberSettings, OwnPod};
@@ -14,7 +16,6 @@ use crate::runtime::clock;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
 use crate::tls::Store;
-use traffic::authz::ExtAuthz;
 use traffic::cluster::Cluster;
 use traffic::registry::Registry;
 
@@ -33,6 +34,7 @@ pub struct Publisher {
     slot: SnapshotSlot,
     resources: Arc<ResourceSet>,
     service_cache: ServiceCache,
+    selected: SelectedResources,
     generation: watch::Sender<u64>,
 }
 
@@ -55,6 +57,7 @@ impl Publisher {
             slot,
             resources: Arc::default(),
             service_cache: ServiceCache::default(),
+            selected: SelectedResources::default(),
             generation,
         }
     }
@@ -84,15 +87,19 @@ impl Publisher {
         differs
     }
 
-    /// Sets the providers of external authorization; they take effect with the next snapshot. Returns whether they
-    /// differ from before.
-    pub fn set_authorizers(&mut self, authorizers: &[Arc<ExtAuthz>]) -> bool {
-        let differs = self.identity.authorizers != authorizers;
+    /// Sets the mesh configuration; it takes effect with the next snapshot. Returns whether it differs from before.
+    pub fn set_mesh_config(&mut self, config: &Arc<MeshConfig>) -> bool {
+        let differs = self.identity.mesh_config != *config;
         if differs {
-            self.identity.authorizers = authorizers.to_vec();
-            self.started.authorizers = authorizers.to_vec();
+            self.identity.mesh_config = Arc::clone(config);
+            self.started.mesh_config = Arc::clone(config);
         }
         differs
+    }
+
+    /// Returns the objects that a mesh configuration selects.
+    pub fn select(&mut self, all: Arc<ResourceSet>, by: &Arc<MeshConfig>) -> Arc<ResourceSet> {
+        self.selected.of(all, by, &self.identity)
     }
 
     /// Generation in effect; 0 if there is none.

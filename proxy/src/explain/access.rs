@@ -62,7 +62,8 @@ pub fn judge(
     );
     let rng = &mut SmallRng::seed_from_u64(0);
     let mut cleaned = clean::clean(&mut request, &connection, &origin, settings, rng);
-    find_route::normalize(&mut request).map_err(|refusal| refusal.body.to_string())?;
+    let how = snapshot.path_normalization;
+    find_route::normalize(&mut request, how).map_err(|refusal| refusal.body.to_string())?;
     cleaned.show(request.headers_mut());
     let host = find_route::authority(&request)
         .unwrap_or_default()

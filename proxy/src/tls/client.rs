@@ -20,7 +20,7 @@ use rustls_pki_types::{DnsName, ServerName};
 use traffic::connection::UpstreamTls;
 
 use super::server_verify::{AcceptedNames, ServerVerifier};
-use super::{Authorities, AuthoritySource, Identity, IdentitySource};
+use super::{Authorities, AuthoritySource, Identity, IdentitySource, ProtocolSettings, Version};
 
 /// TLS settings towards endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +37,8 @@ pub struct ClientSettings {
     pub trust_domains: Vec<Arc<str>>,
     /// Server name (SNI) to request.
     pub naming: Naming,
+    /// Oldest version, cipher suites and groups.
+    pub protocol: ProtocolSettings,
     /// Reason that these settings cannot be used, if any.
     pub refused: Option<Arc<str>>,
 }
@@ -311,7 +313,7 @@ impl ClientConfigs {
             }
             Naming::Host => None,
         };
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(settings.protocol.provider());
         // Verified connections must not resume sessions of connections whose server name was not verified.
         let sessions = || Resumption::in_memory_sessions(SESSIONS_MAX);
         let by_host = settings.naming == Naming::Host && settings.names.is_empty();
@@ -353,7 +355,7 @@ fn config(
     };
     let verifier = ServerVerifier::new(authorities, settings.into(), by_host, provider)?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
-        .with_protocol_versions(&[&TLS13, &TLS12])
+        .with_protocol_versions(&settings.protocol.versions(Version::Tls13))
         .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));

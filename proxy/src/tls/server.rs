@@ -7,15 +7,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::crypto::CryptoProvider;
+use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::version::{TLS12, TLS13};
-use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::select::CertificateSelector;
 use super::verify::Verifier;
-use super::{Authorities, ClientCertRequirements, Identity, IdentitySource, ciphers};
+use super::{Authorities, ClientCertRequirements, Identity, IdentitySource};
+use super::{ProtocolSettings, Version};
 
 /// Settings of TLS termination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,26 +23,12 @@ pub struct ServerSettings {
     pub identities: Vec<IdentitySource>,
     /// Requirements for client certificates; `None` to request none.
     pub clients: Option<Box<ClientCertRequirements>>,
-    /// Oldest version.
-    pub version_min: Version,
+    /// Oldest version, cipher suites and groups.
+    pub protocol: ProtocolSettings,
     /// Newest version.
     pub version_max: Version,
-    /// Cipher suites up to TLS 1.2, by OpenSSL's names; empty for all supported ones.
-    pub cipher_suites: Vec<Arc<str>>,
-    /// Key exchange groups, by name; empty for the library's defaults.
-    pub groups: Vec<Arc<str>>,
     /// Application protocols to offer.
     pub alpn: Alpn,
-}
-
-/// A supported version of TLS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Version {
-    /// 1.2
-    #[default]
-    Tls12,
-    /// 1.3
-    Tls13,
 }
 
 /// Application protocols that a server offers.
@@ -87,8 +72,8 @@ impl ServerTls {
         identities: Vec<Arc<Identity>>,
         authorities: Option<Arc<Authorities>>,
     ) -> Result<Self, String> {
-        let provider = Arc::new(provider(settings));
-        let versions = versions(settings);
+        let provider = Arc::new(settings.protocol.provider());
+        let versions = settings.protocol.versions(settings.version_max);
         let speaks_tls13 = settings.version_max == Version::Tls13;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
@@ -107,7 +92,7 @@ impl ServerTls {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
         // The client's order decides; with configured cipher suites, their order does.
-        config.ignore_client_order = !settings.cipher_suites.is_empty();
+        config.ignore_client_order = !settings.protocol.cipher_suites.is_empty();
         let without_alpn = Arc::new(config.clone());
         if settings.alpn == Alpn::Http {
             config.alpn_protocols = HTTP.iter().map(|name| name.to_vec()).collect();
@@ -131,49 +116,5 @@ impl ServerTls {
         } else {
             &self.without_alpn
         }
-    }
-}
-
-fn versions(settings: &ServerSettings) -> Vec<&'static SupportedProtocolVersion> {
-    let mut versions = Vec::with_capacity(2);
-    if settings.version_min == Version::Tls12 {
-        versions.push(&TLS12);
-    }
-    if settings.version_max == Version::Tls13 {
-        versions.push(&TLS13);
-    }
-    versions
-}
-
-/// Returns the library's provider, restricted to the suites and groups of the settings.
-fn provider(settings: &ServerSettings) -> CryptoProvider {
-    let mut provider = aws_lc_rs::default_provider();
-    let named: Vec<SupportedCipherSuite> = settings
-        .cipher_suites
-        .iter()
-        .filter_map(|name| ciphers::cipher_suite(name))
-        .collect();
-    if !named.is_empty() {
-        provider
-            .cipher_suites
-            .retain(|suite| suite.tls13().is_some());
-        provider.cipher_suites.extend(named);
-    }
-    let groups: Vec<_> = settings
-        .groups
-        .iter()
-        .filter_map(|name| ciphers::group(name))
-        .collect();
-    if !groups.is_empty() {
-        provider.kx_groups = groups;
-    }
-    provider
-}
-
-impl ServerSettings {
-    /// Returns the configured groups that are not supported.
-    pub fn unknown_groups(&self) -> impl Iterator<Item = &Arc<str>> {
-        let known = |name: &&Arc<str>| ciphers::group(name).is_none();
-        self.groups.iter().filter(known)
     }
 }

@@ -529,4 +529,10 @@ async fn config_map_of_istio_has_providers() {
     api.delete("configmaps", "istio-system", "istio");
     until_logged(&proxy, "the ConfigMap is gone").await;
     assert_eq!(says(&proxy).await, "one");
+
+    // no configuration takes effect before it
+    api.apply("configmaps", config(provider));
+    let proxy = start(&[("home", &api)], &["--control", "kubernetes://"]);
+    until_says(&proxy, "one").await;
+    assert!(!proxy.stderr().contains("asks the provider `p`"));
 }

@@ -61,6 +61,7 @@ mod kubernetes;
 mod kubernetes_pods;
 mod listeners;
 mod memory;
+mod mesh_config;
 mod mirrors;
 mod multicluster;
 mod netns;

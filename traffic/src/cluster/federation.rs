@@ -44,7 +44,7 @@ pub const POOLS_MAX: usize = 64;
 /// The reason why a service has no endpoints for this proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Absence {
-    /// Only clusters serve it that exclude clients in the local cluster (MultiClusterService).
+    /// Only clusters serve it that exclude clients in the local cluster (MultiClusterService, or `clusterLocal` of the mesh).
     ConsumerExcluded,
     /// Every cluster that serves it has weight 0.
     Drained,

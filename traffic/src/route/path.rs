@@ -99,6 +99,54 @@ impl fmt::Display for InvalidPath {
 
 impl std::error::Error for InvalidPath {}
 
+/// Extent of the normalization of paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathNormalization {
+    /// By [`normalize_path`].
+    #[default]
+    Base,
+    /// As [`Self::MergeSlashes`], after `%2F` and `%5C` are decoded.
+    DecodeAndMergeSlashes,
+    /// As [`Self::Base`], and adjacent slashes become one.
+    MergeSlashes,
+    /// Not at all.
+    None,
+}
+
+impl PathNormalization {
+    /// Whether adjacent slashes become one.
+    pub fn merges_slashes(self) -> bool {
+        matches!(self, Self::DecodeAndMergeSlashes | Self::MergeSlashes)
+    }
+
+    /// Normalizes a path without query. To normalize it again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`normalize_path`], unless paths are not normalized.
+    pub fn normalize(self, path: &str) -> Result<Cow<'_, str>, InvalidPath> {
+        let normal = match self {
+            Self::None => return Ok(Cow::Borrowed(path)),
+            Self::DecodeAndMergeSlashes if path.contains('%') => {
+                Cow::Owned(normalize_path(&decode_slashes(path))?.into_owned())
+            }
+            _ => normalize_path(path)?,
+        };
+        if !self.merges_slashes() || !normal.contains("//") {
+            return Ok(normal);
+        }
+        let mut merged = normal.into_owned();
+        let mut before = ' ';
+        merged.retain(|next| std::mem::replace(&mut before, next) != '/' || next != '/');
+        Ok(Cow::Owned(merged))
+    }
+}
+
+fn decode_slashes(path: &str) -> String {
+    let slashes = path.replace("%2F", "/").replace("%2f", "/");
+    slashes.replace("%5C", "\\").replace("%5c", "\\")
+}
+
 /// Normalizes a path without query, for matching and for the upstream.
 ///
 /// Like Istio's default `BASE`: replaces `\` by `/`, decodes escapes of unreserved characters (`%41`, `%2e`), escapes

@@ -307,6 +307,7 @@ codes! {
     AZ122 Warning "the provider of a policy is in the mesh configuration";
     AZ130 Warning "a condition is not on metadata of Envoy filters";
     AZ131 Warning "a CIDR block has no bits beyond its prefix";
+    AZ132 Warning "paths are normalized where a policy forbids some";
     JW001 Error "a rule for tokens has an issuer";
     JW002 Error "jwks and jwksUri exclude each other";
     JW003 Error "jwks is a key set with a usable key";
@@ -324,8 +325,11 @@ codes! {
     MC004 Error "a provider gets at most 1048576 bytes of a body";
     MC005 Error "statusOnError is a status from 200 to 599";
     MC006 Error "a setting of proxies is a number from 0 to 255, or a duration";
+    MC007 Error "`pem` has certificates of authorities";
+    MC008 Error "a condition of discoverySelectors has a key, an operator and values for it";
     MC101 Warning "a field of the mesh configuration has an effect";
     MC102 Warning "the mesh configuration fits the flags of the proxy";
+    MC103 Warning "namespaces are known where discoverySelectors select some";
     PA301 Error "portLevelMtls comes with a selector";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
     SE302 Warning "hosts that share an address have no TLS port";

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::OutboundTrafficPolicy;
+use super::{
+    ConnectionPoolSettings, HttpRetry, LocalityLoadBalancerSetting, OutboundTrafficPolicy,
+    OutlierDetection, TcpKeepalive,
+};
 use crate::raw::{Field, Map};
 
 /// List of texts.
@@ -17,8 +20,33 @@ pub struct MeshConfig {
     pub access_log_file: Field<String>,
     /// Format of lines of the access log: `TEXT` (default) or `JSON`.
     pub access_log_encoding: Field<String>,
+    /// Authorities that the mesh trusts beside its own.
+    pub ca_certificates: Field<Vec<Field<CertificateData>>>,
+    /// Timeout for connecting. Default: 10 s.
+    pub connect_timeout: Field<String>,
+    /// Namespaces that may use DestinationRules without `exportTo`.
+    pub default_destination_rule_export_to: Texts,
+    /// Retries of rules without `retries`.
+    pub default_http_retry_policy: Field<HttpRetry>,
+    /// Namespaces that may use Services and ServiceEntries without `exportTo`.
+    pub default_service_export_to: Texts,
+    /// Settings of DestinationRules that have none.
+    pub default_traffic_policy: Field<DefaultTrafficPolicy>,
+    /// Namespaces that may use VirtualServices without `exportTo`.
+    pub default_virtual_service_export_to: Texts,
+    /// Selectors of namespaces, of which one must match. Default: all namespaces.
+    pub discovery_selectors: Field<Vec<Field<NamespaceSelector>>>,
+    /// Whether endpoints of the mesh get mutual TLS without a rule. Default: true.
+    pub enable_auto_mtls: Field<bool>,
     /// Providers of authorization, tracing, logging and metrics.
     pub extension_providers: Field<Vec<Field<ExtensionProvider>>>,
+    /// Locality load balancing settings.
+    pub locality_lb_setting: Field<LocalityLoadBalancerSetting>,
+    /// TLS within the mesh.
+    #[serde(rename = "meshMTLS")]
+    pub mesh_mtls: Field<TlsConfig>,
+    /// Normalization of the paths of requests.
+    pub path_normalization: Field<ProxyPathNormalization>,
     /// Port of the HTTP proxy of sidecars.
     pub proxy_http_port: Field<i64>,
     /// Port for connections to workloads. Default: 15006.
@@ -31,10 +59,98 @@ pub struct MeshConfig {
     pub protocol_detection_timeout: Field<String>,
     /// Namespace with mesh-wide defaults. Default: `istio-system`.
     pub root_namespace: Field<String>,
+    /// Settings of services.
+    pub service_settings: Field<Vec<Field<ServiceSettings>>>,
+    /// TCP keepalive probes of connections to endpoints. Default: off.
+    pub tcp_keepalive: Field<TcpKeepalive>,
+    /// TLS of other servers and endpoints.
+    pub tls_defaults: Field<TlsConfig>,
     /// Trust domain of identities. Default: `cluster.local`.
     pub trust_domain: Field<String>,
     /// Other names of the trust domain.
     pub trust_domain_aliases: Texts,
+}
+
+/// Normalization of the paths of requests (`pathNormalization`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProxyPathNormalization {
+    /// `BASE` (default), `NONE`, `MERGE_SLASHES` or `DECODE_AND_MERGE_SLASHES`.
+    pub normalization: Field<String>,
+}
+
+/// Selector of namespaces by their labels.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NamespaceSelector {
+    /// Labels with their values.
+    pub match_labels: Field<Map<String>>,
+    /// Conditions on labels.
+    pub match_expressions: Field<Vec<Field<NamespaceCondition>>>,
+}
+
+/// Condition on a label of a namespace.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NamespaceCondition {
+    /// Key of the label.
+    pub key: Field<String>,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    pub operator: Field<String>,
+    /// Values of the label.
+    pub values: Texts,
+}
+
+/// Settings of services (`serviceSettings`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceSettings {
+    /// Hosts or wildcards.
+    pub hosts: Texts,
+    /// Settings of these hosts.
+    pub settings: Field<ClusterLocal>,
+}
+
+/// Settings of some hosts.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterLocal {
+    /// Whether the local cluster alone serves them. Default: false.
+    pub cluster_local: Field<bool>,
+}
+
+/// Settings of DestinationRules that have none (`defaultTrafficPolicy`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DefaultTrafficPolicy {
+    /// Connection pool settings.
+    pub connection_pool: Field<ConnectionPoolSettings>,
+    /// Outlier detection settings.
+    pub outlier_detection: Field<OutlierDetection>,
+}
+
+/// Authority that the mesh trusts. Fields of type [`IgnoredAny`] have no effect.
+#[expect(missing_docs, reason = "fields without effect")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CertificateData {
+    /// Its certificates.
+    pub pem: Field<String>,
+    pub cert_signers: Field<IgnoredAny>,
+    pub spiffe_bundle_url: Field<IgnoredAny>,
+    pub trust_domains: Field<IgnoredAny>,
+}
+
+/// Settings of TLS (`meshMTLS`, `tlsDefaults`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TlsConfig {
+    /// Minimum TLS version: `TLS_AUTO` (default), `TLSV1_2` or `TLSV1_3`.
+    pub min_protocol_version: Field<String>,
+    /// Key exchange curves.
+    pub ecdh_curves: Texts,
+    /// Cipher suites up to TLS 1.2.
+    pub cipher_suites: Texts,
 }
 
 /// Provider of an extension: one of its fields beside `name`. Fields of type [`IgnoredAny`] have no effect.

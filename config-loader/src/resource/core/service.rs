@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Condition, Host, Ingress, Protocol, SessionAffinity};
-use crate::resource::Object;
+use crate::resource::{DefaultExport, Object};
 use crate::span::Line;
 
 /// Checked Service.
@@ -33,6 +33,8 @@ pub struct Service {
     pub external_traffic_policy: TrafficPolicy,
     /// Whether endpoints that are not ready are used too.
     pub publish_not_ready_addresses: bool,
+    /// Namespaces that may use it without an annotation.
+    pub default_export: DefaultExport,
     /// Addresses of the load balancer (`status.loadBalancer.ingress`).
     pub ingress: Vec<Ingress>,
     /// Conditions (`status.conditions`).
@@ -54,7 +56,8 @@ impl Object<Service> {
             "." => *self.id.namespace == *namespace,
             name => name == namespace,
         };
-        entries().next().is_none()
+        let default = || self.spec.default_export.of(&self.id.namespace);
+        (entries().next().is_none() && default().includes(namespace))
             || entries().any(|entry| entry == "*")
             || (entries().all(|entry| entry != "~") && entries().any(is_named))
     }

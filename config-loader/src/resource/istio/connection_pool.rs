@@ -22,9 +22,9 @@ pub struct TcpPool {
     ///
     /// Unit: connections, > 0. Default: `u32::MAX`. Scope: per cluster, across workers.
     pub connections_max: u32,
-    /// Timeout for connecting, including the TLS handshake.
-    pub connect_timeout: Duration,
-    /// TCP keepalive probes; `None` for off.
+    /// Timeout for connecting, including the TLS handshake; `None` for that of the mesh, which is 10 s by default.
+    pub connect_timeout: Option<Duration>,
+    /// TCP keepalive probes; `None` for those of the mesh, which are off by default.
     pub keepalive: Option<TcpKeepalive>,
     /// Maximum lifetime of a connection; `None` for no limit.
     pub connection_duration_max: Option<Duration>,
@@ -33,8 +33,6 @@ pub struct TcpPool {
 }
 
 impl TcpPool {
-    /// Default connect timeout.
-    pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
     /// Default idle timeout.
     pub const IDLE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(3600);
 }
@@ -43,7 +41,7 @@ impl Default for TcpPool {
     fn default() -> TcpPool {
         TcpPool {
             connections_max: u32::MAX,
-            connect_timeout: TcpPool::CONNECT_TIMEOUT_DEFAULT,
+            connect_timeout: None,
             keepalive: None,
             connection_duration_max: None,
             idle_timeout: Some(TcpPool::IDLE_TIMEOUT_DEFAULT),

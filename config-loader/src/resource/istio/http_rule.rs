@@ -98,7 +98,7 @@ pub struct RegexRewrite {
 }
 
 /// Retry policy (`retries`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Maximum number of retries; 0 turns retries off.
     pub attempts: u32,

@@ -82,7 +82,7 @@ impl LocalityPattern {
 }
 
 /// Locality load balancing settings (`localityLbSetting`).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalitySetting {
     /// Whether locality load balancing is on.
     pub enabled: bool,
@@ -97,7 +97,7 @@ pub struct LocalitySetting {
 }
 
 /// Load distribution for proxies in certain localities: an entry of `distribute`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distribute {
     /// Localities of the proxies that the entry applies to.
     pub from: LocalityPattern,

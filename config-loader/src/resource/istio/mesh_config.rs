@@ -1,8 +1,17 @@
 //! MeshConfig, checked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use kube::core::Selector;
 use traffic::authz::ExtAuthz;
+use traffic::route::PathNormalization;
+
+use super::{
+    CipherSuite, ConnectionPool, LocalitySetting, OutlierDetection, RetryPolicy, TcpKeepalive,
+    TlsVersion,
+};
+use crate::resource::DefaultExports;
 
 /// Checked MeshConfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,4 +20,72 @@ pub struct MeshConfig {
     pub authorizers: Vec<Arc<ExtAuthz>>,
     /// Values for flags of the proxy that are not given, by the name of the flag.
     pub flags: Vec<(&'static str, String)>,
+    /// Normalization of paths.
+    pub path_normalization: Option<PathNormalization>,
+    /// Certificates of authorities that the mesh trusts beside its own, in PEM; empty for none.
+    pub authorities: Arc<str>,
+    /// Whether endpoints of the mesh get mutual TLS only by a rule.
+    pub disables_auto_mtls: bool,
+    /// TLS within the mesh.
+    pub mesh_tls: TlsDefaults,
+    /// TLS of other servers and endpoints.
+    pub tls: TlsDefaults,
+    /// Defaults of traffic.
+    pub traffic: TrafficDefaults,
+    /// Namespaces that may use resources without `exportTo`, as read at the start.
+    pub exports: DefaultExports,
+    /// Selectors of the namespaces whose objects are in effect, of which one must match; empty for all namespaces.
+    pub namespaces: Vec<Selector>,
+    /// Hosts or wildcards, and whether they are served by the local cluster alone.
+    pub cluster_local: Vec<(Arc<str>, bool)>,
+}
+
+impl MeshConfig {
+    /// Whether the local cluster alone serves a host; by default, only `kubernetes.default` and services of
+    /// `kube-system`. The longest host or wildcard decides.
+    pub fn is_cluster_local(&self, host: &str, domain: &str) -> bool {
+        let entries = self.cluster_local.iter();
+        let matching = entries.filter(|(pattern, _)| match pattern.strip_prefix('*') {
+            Some(suffix) => host.ends_with(suffix),
+            None => **pattern == *host,
+        });
+        match matching.max_by_key(|(pattern, _)| (!pattern.starts_with('*'), pattern.len())) {
+            Some((_, is_local)) => *is_local,
+            None => {
+                let service = host.strip_suffix(domain);
+                let service = service.and_then(|service| service.strip_suffix(".svc."));
+                service.is_some_and(|name| {
+                    name == "kubernetes.default" || name.ends_with(".kube-system")
+                })
+            }
+        }
+    }
+}
+
+/// Settings of traffic where no DestinationRule or rule has its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrafficDefaults {
+    /// Timeout for connecting.
+    pub connect_timeout: Option<Duration>,
+    /// TCP keepalive probes; rules replace single fields.
+    pub keepalive: Option<TcpKeepalive>,
+    /// Locality load balancing settings.
+    pub locality: Option<LocalitySetting>,
+    /// Connection pool settings.
+    pub connection_pool: Option<ConnectionPool>,
+    /// Outlier detection settings.
+    pub outlier_detection: Option<OutlierDetection>,
+    /// Retries of outbound requests.
+    pub retries: Option<RetryPolicy>,
+}
+
+/// Settings of TLS where a server has none of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsDefaults {
+    /// Minimum TLS version.
+    pub version_min: TlsVersion,
+    /// Known cipher suites up to TLS 1.2; empty for the TLS library's default.
+    pub cipher_suites: Vec<CipherSuite>,
+    /// Supported key exchange curves; empty for the TLS library's default.
+    pub ecdh_curves: Vec<Arc<str>>,
 }

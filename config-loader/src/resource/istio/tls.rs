@@ -180,6 +180,18 @@ pub enum TlsVersion {
     V1_3,
 }
 
+/// Names of the key exchange curves that the proxy supports; case does not matter.
+pub const CURVES: [&str; 8] = [
+    "P-256",
+    "P-384",
+    "SecP256r1MLKEM768",
+    "X25519",
+    "X25519MLKEM768",
+    "prime256v1",
+    "secp256r1",
+    "secp384r1",
+];
+
 /// Cipher suite up to TLS 1.2, by its OpenSSL name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CipherSuite(&'static str);

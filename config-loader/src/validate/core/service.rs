@@ -102,6 +102,7 @@ pub fn service(raw: &raw::Service, check: &mut Check<'_>) -> Service {
         conditions: status.map_or_else(Vec::new, |status| {
             api_status::conditions(&status.conditions, SVC015, check)
         }),
+        default_export: check.options().exports.services,
     }
 }
 

@@ -19,7 +19,9 @@ use crate::resource::istio::{DestinationRule, Subset};
 use crate::span::Span;
 use crate::validate::{annotations, scalar};
 
-pub(super) use connection_pool::connection_pool;
+pub(super) use connection_pool::{connection_pool, keepalive};
+pub(super) use locality::locality_setting;
+pub(super) use outlier_detection::outlier_detection;
 
 /// Checks a DestinationRule.
 pub fn destination_rule(
@@ -30,12 +32,13 @@ pub fn destination_rule(
         exports_nothing(&raw.export_to, check);
         shared::selector(&selector.match_labels, raw.workload_selector.span(), check)
     });
+    let exported = check.options().exports.destination_rules;
     DestinationRule {
         host: host(&raw.host, check),
         host_line: check.line(shared::location(&raw.host, check.body())),
         traffic_policy: traffic_policy::traffic_policy(&raw.traffic_policy, false, check),
         subsets: subsets(&raw.subsets, check),
-        export_to: scalar::export_to(&raw.export_to, false, check),
+        export_to: scalar::export_to(&raw.export_to, false, exported, check),
         workload_selector,
         health_check: annotations::health_check(check),
     }

@@ -18,7 +18,7 @@ use crate::span::Span;
 use crate::validate::scalar;
 
 pub(super) use hosts::is_partial_wildcard;
-pub(super) use server_tls::server_tls;
+pub(super) use server_tls::{cipher_suites, server_tls};
 
 /// Checks a Gateway.
 pub fn gateway(raw: &raw::istio::Gateway, check: &mut Check<'_>) -> Gateway {

@@ -1,55 +1,30 @@
 //! MeshConfig: validation.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+mod providers;
+mod scope;
+mod tls;
 
-use http::{HeaderName, HeaderValue, StatusCode};
-use traffic::authz::{CheckedBody, ExtAuthz, HeaderNames, HttpCheck, Pattern};
+use traffic::route::PathNormalization;
 
+use super::destination_rule::{connection_pool, keepalive, locality_setting, outlier_detection};
+use super::virtual_service::retries;
 use super::{Check, shared};
-use crate::diagnostic::codes::istio::{MC001, MC002, MC003, MC004, MC005, MC006, MC101};
+use crate::diagnostic::codes::istio::{MC006, MC101};
 use crate::parse::Node;
-use crate::raw::istio::{ExtAuthzProvider, ExtensionProvider, MeshConfig as Raw, RequestBody};
-use crate::raw::{Field, Map};
-use crate::resource::istio::MeshConfig;
-use crate::span::Span;
+use crate::raw::Field;
+use crate::raw::istio::MeshConfig as Raw;
+use crate::resource::istio::{MeshConfig, TrafficDefaults};
 use crate::validate::{api, scalar};
-
-/// Time limit of a check without one.
-const TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Largest part of a body that may be sent to a provider.
-const BODY_BYTES_MAX: i64 = 1 << 20;
-
-/// Headers that say how a message is read, and where it goes.
-const FRAMING: [&str; 6] = [
-    "connection",
-    "content-length",
-    "host",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// Fields that have no effect.
 pub const NO_EFFECT: &[&str] = &[
     "accessLogFormat",
     "ca",
-    "caCertificates",
     "certificates",
     "configSources",
-    "connectTimeout",
-    "defaultDestinationRuleExportTo",
-    "defaultHttpRetryPolicy",
     "defaultProviders",
-    "defaultServiceExportTo",
-    "defaultTrafficPolicy",
-    "defaultVirtualServiceExportTo",
     "disableEnvoyListenerLog",
-    "discoverySelectors",
     "dnsRefreshRate",
-    "enableAutoMtls",
     "enableEnvoyAccessLogService",
     "enablePrometheusMerge",
     "enableTracing",
@@ -61,28 +36,19 @@ pub const NO_EFFECT: &[&str] = &[
     "ingressControllerMode",
     "ingressSelector",
     "ingressService",
-    "localityLbSetting",
-    "meshMTLS",
     "outboundClusterStatName",
-    "pathNormalization",
     "serviceEntryVisibility",
     "serviceScopeConfigs",
-    "serviceSettings",
-    "tcpKeepalive",
-    "tlsDefaults",
     "verifyCertificateAtClient",
     "zoneAwareLbSetting",
 ];
 
 /// Fields without effect whose one value is what the proxy does anyway.
-const FOLLOWED: [(&str, &str); 7] = [
-    ("enableAutoMtls", "true"),
+const FOLLOWED: [(&str, &str); 4] = [
     ("enablePrometheusMerge", "true"),
     ("enableTracing", "false"),
     ("h2UpgradePolicy", "DO_NOT_UPGRADE"),
     ("inboundTrafficPolicy", "PASSTHROUGH"),
-    ("pathNormalization", "BASE"),
-    ("pathNormalization", "DEFAULT"),
 ];
 
 /// Fields of `defaultConfig` with the flags that they set.
@@ -94,24 +60,49 @@ const OF_PROXIES: [(&str, &str); 3] = [
 
 /// Checks a MeshConfig. `root` is its mapping.
 pub fn mesh_config(raw: &Raw, root: &Node, check: &mut Check<'_>) -> MeshConfig {
-    let mut authorizers: Vec<Arc<ExtAuthz>> = Vec::new();
-    let mut names = BTreeSet::new();
-    for (field, provider) in scalar::items(&raw.extension_providers, check) {
-        let Some(name) = provider_name(provider, field.span(), check) else {
-            continue;
-        };
-        if !names.insert(Arc::clone(&name)) {
-            let message = format!("there is another provider `{name}`");
-            let found = check.error(MC001, provider.name.span(), message);
-            found.help("give each provider a name of its own");
-        }
-        authorizers.extend(ext_authz(name, provider, field.span(), check).map(Arc::new));
-    }
     without_effect(root, check);
     MeshConfig {
-        authorizers,
+        authorizers: providers::authorizers(&raw.extension_providers, check),
         flags: flags(raw, root, check),
+        path_normalization: path_normalization(raw, check),
+        authorities: tls::authorities(&raw.ca_certificates, check),
+        disables_auto_mtls: raw.enable_auto_mtls.get() == Some(&false),
+        mesh_tls: tls::defaults(&raw.mesh_mtls, check),
+        tls: tls::defaults(&raw.tls_defaults, check),
+        traffic: traffic_defaults(raw, check),
+        exports: scope::exports(raw, check),
+        namespaces: scope::namespaces(&raw.discovery_selectors, check),
+        cluster_local: scope::cluster_local(&raw.service_settings, check),
     }
+}
+
+fn traffic_defaults(raw: &Raw, check: &mut Check<'_>) -> TrafficDefaults {
+    let policy = raw.default_traffic_policy.get();
+    TrafficDefaults {
+        connect_timeout: scalar::duration(&raw.connect_timeout, check),
+        keepalive: keepalive(&raw.tcp_keepalive, check),
+        // a DestinationRule may detect outliers
+        locality: locality_setting(&raw.locality_lb_setting, true, check),
+        connection_pool: policy.and_then(|policy| connection_pool(&policy.connection_pool, check)),
+        outlier_detection: policy
+            .and_then(|policy| outlier_detection(&policy.outlier_detection, check)),
+        retries: retries(&raw.default_http_retry_policy, check),
+    }
+}
+
+fn path_normalization(raw: &Raw, check: &mut Check<'_>) -> Option<PathNormalization> {
+    let names = [
+        ("BASE", PathNormalization::Base),
+        (
+            "DECODE_AND_MERGE_SLASHES",
+            PathNormalization::DecodeAndMergeSlashes,
+        ),
+        ("DEFAULT", PathNormalization::Base),
+        ("MERGE_SLASHES", PathNormalization::MergeSlashes),
+        ("NONE", PathNormalization::None),
+    ];
+    let written = raw.path_normalization.get()?;
+    scalar::enum_of(&written.normalization, &names, check)
 }
 
 /// Warns of fields that have no effect.
@@ -122,8 +113,7 @@ fn without_effect(root: &Node, check: &mut Check<'_>) {
     };
     for entry in root.entries() {
         let name = &*entry.key.text;
-        let value = entry.value.get("mode").or(entry.value.get("normalization"));
-        let value = value.unwrap_or(&entry.value);
+        let value = entry.value.get("mode").unwrap_or(&entry.value);
         let is_followed = |(field, wanted): &(&str, &str)| {
             *field == name && setting(value).as_deref() == Some(*wanted)
         };
@@ -247,228 +237,4 @@ fn of_proxies(node: &Node, is_number: bool, check: &mut Check<'_>) -> Option<Str
         found.help(format!("write for example `{example}`"));
     }
     is_valid.then_some(value)
-}
-
-fn provider_name(raw: &ExtensionProvider, span: Span, check: &mut Check<'_>) -> Option<Arc<str>> {
-    let name = shared::text(&raw.name).unwrap_or_default();
-    let has_upper = name.bytes().any(|byte| byte.is_ascii_uppercase());
-    if has_upper || !scalar::is_dns_label(name) {
-        let span = shared::location(&raw.name, span);
-        let found = check.error(MC001, span, format!("`{name}` is not a name of a provider"));
-        found.help("write up to 63 lower-case letters, digits and hyphens");
-        return None;
-    }
-    Some(name.into())
-}
-
-/// Returns a provider of external authorization; `None` for one of another type.
-fn ext_authz(
-    name: Arc<str>,
-    raw: &ExtensionProvider,
-    span: Span,
-    check: &mut Check<'_>,
-) -> Option<ExtAuthz> {
-    let of_type = |field: &Field<_>| shared::block(field);
-    shared::exclude(
-        [
-            ("envoyExtAuthzGrpc", of_type(&raw.envoy_ext_authz_grpc)),
-            ("envoyExtAuthzHttp", of_type(&raw.envoy_ext_authz_http)),
-        ],
-        MC002,
-        "keep the one that the service speaks",
-        check,
-    );
-    let others = [
-        &raw.datadog,
-        &raw.envoy_file_access_log,
-        &raw.envoy_http_als,
-        &raw.envoy_otel_als,
-        &raw.envoy_tcp_als,
-        &raw.lightstep,
-        &raw.opencensus,
-        &raw.opentelemetry,
-        &raw.prometheus,
-        &raw.sds,
-        &raw.skywalking,
-        &raw.stackdriver,
-        &raw.zipkin,
-    ];
-    let (field, is_http) = match raw.envoy_ext_authz_grpc.is_set() {
-        true => (&raw.envoy_ext_authz_grpc, false),
-        false => (&raw.envoy_ext_authz_http, true),
-    };
-    let Some(provider) = field.get() else {
-        match others.iter().find(|other| other.is_set()) {
-            Some(other) => {
-                let message = "providers of this type have no effect";
-                let found = check.warning(MC101, other.span(), message);
-                found.help("do not rely on it; providers of external authorization have an effect");
-            }
-            None if field.is_invalid() => {}
-            None => {
-                let found = check.error(MC002, span, format!("provider `{name}` has no type"));
-                found.help("write `envoyExtAuthzGrpc` or `envoyExtAuthzHttp`");
-            }
-        }
-        return None;
-    };
-    let http = if is_http {
-        Some(http_check(provider, check))
-    } else {
-        only_http(provider, check);
-        None
-    };
-    let (host, port) = service(provider, field.span(), check)?;
-    Some(ExtAuthz {
-        name,
-        host,
-        port,
-        timeout: scalar::duration(&provider.timeout, check).unwrap_or(TIMEOUT),
-        fail_open: shared::flag(&provider.fail_open),
-        status_on_error: status_on_error(&provider.status_on_error, check),
-        clears_route_cache: shared::flag(&provider.clear_route_cache),
-        body: body(&provider.include_request_body_in_check, check),
-        http,
-    })
-}
-
-/// Returns host and port of the service.
-fn service(raw: &ExtAuthzProvider, span: Span, check: &mut Check<'_>) -> Option<(Arc<str>, u16)> {
-    let port = api::required_port(&raw.port, span, "port", MC002, check);
-    let text = shared::text(&raw.service).unwrap_or_default();
-    let host = text.split_once('/').map_or(text, |(_, host)| host);
-    if !scalar::is_fqdn(host) {
-        let at = shared::location(&raw.service, span);
-        let found = check.error(MC002, at, format!("`{text}` is not a service"));
-        found
-            .help("write its host, such as `authorizer.shop.svc.cluster.local`, or NAMESPACE/HOST");
-        return None;
-    }
-    Some((host.into(), port?))
-}
-
-fn status_on_error(field: &Field<String>, check: &mut Check<'_>) -> StatusCode {
-    let Some(text) = shared::text(field) else {
-        return StatusCode::FORBIDDEN;
-    };
-    let status = text
-        .parse()
-        .ok()
-        .filter(|status| (200..=599).contains(status));
-    let status = status.and_then(|status: u16| StatusCode::from_u16(status).ok());
-    status.unwrap_or_else(|| {
-        let found = check.error(MC005, field.span(), format!("`{text}` is not a status"));
-        found.help("write a number from 200 to 599, such as \"503\"");
-        StatusCode::FORBIDDEN
-    })
-}
-
-fn body(field: &Field<RequestBody>, check: &mut Check<'_>) -> Option<CheckedBody> {
-    let raw = field.get()?;
-    let bytes = raw.max_request_bytes.get().copied().unwrap_or(0);
-    if !(1..=BODY_BYTES_MAX).contains(&bytes) {
-        let at = shared::location(&raw.max_request_bytes, field.span());
-        let message =
-            format!("maxRequestBytes is {bytes}, not a number from 1 to {BODY_BYTES_MAX}");
-        let found = check.error(MC004, at, message);
-        found.help("write the number of bytes that the provider needs");
-    }
-    Some(CheckedBody {
-        bytes_max: usize::try_from(bytes).unwrap_or(0),
-        allows_part: shared::flag(&raw.allow_partial_message),
-        as_bytes: shared::flag(&raw.pack_as_bytes),
-    })
-}
-
-/// Reports fields of a gRPC provider that only an HTTP provider has.
-fn only_http(raw: &ExtAuthzProvider, check: &mut Check<'_>) {
-    let lists = [
-        ("includeHeadersInCheck", &raw.include_headers_in_check),
-        (
-            "includeRequestHeadersInCheck",
-            &raw.include_request_headers_in_check,
-        ),
-        (
-            "headersToUpstreamOnAllow",
-            &raw.headers_to_upstream_on_allow,
-        ),
-        (
-            "headersToDownstreamOnDeny",
-            &raw.headers_to_downstream_on_deny,
-        ),
-        (
-            "headersToDownstreamOnAllow",
-            &raw.headers_to_downstream_on_allow,
-        ),
-    ];
-    let lists = lists
-        .into_iter()
-        .map(|(name, field)| (name, shared::list(field)));
-    let added = &raw.include_additional_headers_in_check;
-    let others = [
-        ("pathPrefix", shared::text_span(&raw.path_prefix)),
-        ("includeAdditionalHeadersInCheck", shared::map_span(added)),
-    ];
-    for (name, span) in lists.chain(others).filter(|(_, span)| !span.is_none()) {
-        let message = format!("`{name}` is no field of envoyExtAuthzGrpc");
-        let found = check.error(MC002, span, message);
-        found.help("remove it: a gRPC service sees all headers, and names those to set");
-    }
-}
-
-fn http_check(raw: &ExtAuthzProvider, check: &mut Check<'_>) -> HttpCheck {
-    let prefix = shared::text_or_empty(&raw.path_prefix);
-    if !prefix.is_empty() && (!prefix.starts_with('/') || api::not_of_a_path(&prefix).is_some()) {
-        let message = format!("`{prefix}` is not the beginning of a path");
-        let found = check.error(MC002, raw.path_prefix.span(), message);
-        found.help("write a path that begins with `/`");
-    }
-    let included = match raw.include_request_headers_in_check.get() {
-        Some(names) if !names.is_empty() => &raw.include_request_headers_in_check,
-        _ => &raw.include_headers_in_check,
-    };
-    HttpCheck {
-        path_prefix: prefix,
-        request_headers: header_names(included, check),
-        added: added(&raw.include_additional_headers_in_check, check),
-        to_upstream: header_names(&raw.headers_to_upstream_on_allow, check),
-        to_denied: header_names(&raw.headers_to_downstream_on_deny, check),
-        to_client: header_names(&raw.headers_to_downstream_on_allow, check),
-    }
-}
-
-fn header_names(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> HeaderNames {
-    let mut patterns = Vec::new();
-    for (entry, name) in scalar::items(field, check) {
-        let pattern = match name.strip_prefix('*') {
-            Some(suffix) => Pattern::Suffix(suffix.to_ascii_lowercase().into()),
-            None => Pattern::of(&name.to_ascii_lowercase()),
-        };
-        let rest = name.strip_prefix('*').or(name.strip_suffix('*'));
-        let rest = rest.unwrap_or(name);
-        if !scalar::is_header_name(rest) {
-            let message = format!("`{name}` is no name of a header, or its beginning or end");
-            let found = check.error(MC003, entry.span(), message);
-            found.help("write a name, or its beginning or end, such as `x-auth-*`");
-        }
-        patterns.push(pattern);
-    }
-    HeaderNames(patterns.into())
-}
-
-fn added(field: &Field<Map<String>>, check: &mut Check<'_>) -> Vec<(HeaderName, HeaderValue)> {
-    let mut added = Vec::new();
-    for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
-        let text = value.get().map_or("", String::as_str);
-        let is_framing = FRAMING.iter().any(|known| name.eq_ignore_ascii_case(known));
-        match (HeaderName::try_from(name), HeaderValue::from_str(text)) {
-            (Ok(name), Ok(value)) if !is_framing => added.push((name, value)),
-            _ => {
-                let message = format!("`{name}: {text}` is not a header that can be added");
-                let found = check.error(MC003, key.span(), message);
-                found.help("write a header name, and a value without control characters");
-            }
-        }
-    }
-    added
 }

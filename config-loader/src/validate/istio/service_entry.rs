@@ -58,7 +58,12 @@ pub fn service_entry(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) -> S
         workload_selector: raw.workload_selector.get().map(|selector| {
             shared::selector(&selector.labels, raw.workload_selector.span(), check)
         }),
-        export_to: scalar::export_to(&raw.export_to, true, check),
+        export_to: scalar::export_to(
+            &raw.export_to,
+            true,
+            check.options().exports.services,
+            check,
+        ),
         subject_alt_names: shared::texts(&raw.subject_alt_names, check),
         health_check: annotations::health_check(check),
     };

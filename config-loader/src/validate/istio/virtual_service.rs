@@ -30,6 +30,7 @@ use head::Head;
 
 pub(super) use destination::destination;
 pub(crate) use reachability::{Earlier, Hidden, all_reached};
+pub(super) use retries::retries;
 
 /// Checks a VirtualService.
 pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) -> VirtualService {
@@ -67,10 +68,11 @@ pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) 
         reachability::tls(&tls, &raw.tls, check);
         reachability::tcp(&tcp, &raw.tcp, check);
     }
+    let exported = check.options().exports.virtual_services;
     VirtualService {
         hosts,
         gateways,
-        export_to: scalar::export_to(&raw.export_to, false, check),
+        export_to: scalar::export_to(&raw.export_to, false, exported, check),
         http,
         tls,
         tcp,

@@ -9,7 +9,7 @@ use crate::diagnostic::codes::common::{
     CM004, CM005, CM006, CM007, CM008, CM011, CM012, CM013, CM014, CM015, CM018,
 };
 use crate::raw::{Field, Map};
-use crate::resource::ExportTo;
+use crate::resource::{DefaultExport, ExportTo};
 use crate::span::Span;
 use crate::validate::Check;
 
@@ -133,10 +133,12 @@ fn label(key: &str, key_span: Span, value: &str, value_span: Span, check: &mut C
     }
 }
 
-/// Returns the namespaces that a resource is visible to. `~` (no namespace) is accepted only if `tilde_allowed` is set.
+/// Returns the namespaces that a resource is visible to; `default` without any. `~` (no namespace) is accepted only if
+/// `tilde_allowed` is set.
 pub fn export_to(
     field: &Field<Vec<Field<String>>>,
     tilde_allowed: bool,
+    default: DefaultExport,
     check: &mut Check<'_>,
 ) -> ExportTo {
     let entries = items(field, check);
@@ -160,7 +162,10 @@ pub fn export_to(
         }
         namespaces.insert(namespace, span);
     }
-    if namespaces.is_empty() || namespaces.contains_key("*") {
+    if namespaces.is_empty() {
+        return default.of(check.namespace());
+    }
+    if namespaces.contains_key("*") {
         return ExportTo::All;
     }
     if namespaces.contains_key("~") {

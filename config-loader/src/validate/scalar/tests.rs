@@ -419,7 +419,8 @@ fn export_to_values_are_checked() {
             "CM005 exportTo entry `a b` is not a namespace (write `.`, `*` or the name of a namespace)",
         ),
     ] {
-        let read = run(|check| export_to(&texts(entries), tilde_allowed, check));
+        let read =
+            run(|check| export_to(&texts(entries), tilde_allowed, Default::default(), check));
         assert_eq!(read, (wanted, found.to_owned()), "{entries:?}");
     }
 }

@@ -133,7 +133,7 @@ impl Exported<'_> {
         };
         let mut filters = RouteFilters::default();
         filters.action = Action::Forward;
-        filters.retry = Some(Arc::clone(clusters.mesh_retries()));
+        filters.retry = clusters.mesh_retries().cloned();
         filters.path = object
             .spec
             .path_rewrite

@@ -33,6 +33,10 @@ pub(in crate::compile) fn balance(
     identity: &Identity,
 ) -> Balance {
     let setting = balancer.and_then(|balancer| balancer.locality.as_deref());
+    // what a service says comes before the mesh
+    let has_own = service.distribution != TrafficDistribution::Any;
+    let mesh = identity.mesh_config.traffic.locality.as_ref();
+    let setting = setting.or(mesh.filter(|_| !has_own));
     let zones = balancer.and_then(|balancer| balancer.zone_aware.as_deref());
     let detects = outlier.is_some();
     let spread = match (zones, setting) {

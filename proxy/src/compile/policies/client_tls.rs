@@ -10,7 +10,7 @@ use std::sync::Arc;
 use config_loader::resource::istio::ClientTlsMode;
 
 use crate::compile::certificates::Scope;
-use crate::compile::certificates::mesh;
+use crate::compile::certificates::{mesh, protocol};
 use crate::compile::service::Service;
 use crate::compile::service::port::Port;
 use crate::compile::service::workload::Behind;
@@ -18,7 +18,9 @@ use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Origin;
 use crate::compile::service::workload::Workload;
 use crate::identity::{GatewayTls, Identity};
-use crate::tls::{ClientMode, ClientSettings, ClientTls as Tls, Naming, Store, spiffe};
+use crate::tls::{
+    ClientMode, ClientSettings, ClientTls as Tls, Naming, ProtocolSettings, Store, spiffe,
+};
 pub(in crate::compile) use sources::RuleTls;
 use sources::gateway_sources;
 use traffic::cluster::{EndpointTls, LabelSource};
@@ -30,7 +32,7 @@ const TLS_MODE_LABEL: &str = "security.istio.io/tlsMode";
 /// TLS settings for the gateway of an import.
 enum ToGateway {
     OfCluster,
-    Own(ClientSettings),
+    Own(Box<ClientSettings>),
     Plain,
 }
 
@@ -48,6 +50,7 @@ fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
         names: vec![Arc::clone(&name)],
         trust_domains: Vec::new(),
         naming: Naming::Fixed(name),
+        protocol: ProtocolSettings::default(),
         refused: None,
     }
 }
@@ -91,7 +94,7 @@ impl Purpose<'_> {
         }
         if facts.origin == Origin::Import {
             return match self.to_gateway(facts) {
-                ToGateway::Own(settings) => EndpointTls::Own(self.client(settings)),
+                ToGateway::Own(settings) => EndpointTls::Own(self.client(*settings)),
                 ToGateway::OfCluster => EndpointTls::OfCluster,
                 ToGateway::Plain => EndpointTls::Plain,
             };
@@ -115,6 +118,7 @@ impl Purpose<'_> {
 
     /// Returns the TLS of connections with these settings. In the mesh, all names of the trust domain are equal.
     fn client(&self, mut settings: ClientSettings) -> Arc<Tls> {
+        settings.protocol = protocol(self.identity, settings.mode.is_mesh());
         if settings.mode.is_mesh() {
             let domains: Vec<&str> = self.identity.workload.trust_domains().collect();
             settings.names = spiffe::equal_names(&settings.names, &domains);
@@ -164,6 +168,7 @@ impl Purpose<'_> {
                 Some(sni) => Arc::clone(sni),
                 None => name().into(),
             }),
+            protocol: ProtocolSettings::default(),
             refused: None,
         }
     }
@@ -177,21 +182,21 @@ impl Purpose<'_> {
             && let Some(tls) = &told.tls
         {
             let host = host.unwrap_or_else(|| Arc::from(&*told.host));
-            return ToGateway::Own(gateway_settings(tls, host));
+            return ToGateway::Own(Box::new(gateway_settings(tls, host)));
         }
         let Some(asked) = self.asked.filter(|asked| !asked.is_of_mesh()) else {
             return ToGateway::Plain;
         };
         match (host, self.settings(asked)) {
             (Some(host), Some(settings)) if settings.naming == Naming::Host => {
-                ToGateway::Own(ClientSettings {
+                ToGateway::Own(Box::new(ClientSettings {
                     names: match (&*settings.names, &settings.authorities) {
                         ([], Some(_)) => vec![Arc::clone(&host)],
                         _ => settings.names,
                     },
                     naming: Naming::Fixed(host),
                     ..settings
-                })
+                }))
             }
             _ => ToGateway::OfCluster,
         }
@@ -226,6 +231,7 @@ impl Purpose<'_> {
             mode,
             identity,
             authorities,
+            protocol: ProtocolSettings::default(),
             refused: refused.map(Arc::from),
         })
     }
@@ -234,7 +240,8 @@ impl Purpose<'_> {
     fn automatic(&self) -> Option<ClientSettings> {
         let (own, root) = mesh(self.identity);
         let speaks = || self.members.iter().any(|member| member.speaks_mesh_tls());
-        if self.service.external || self.store.identity(&own).is_none() || !speaks() {
+        let is_off = self.identity.mesh_config.disables_auto_mtls;
+        if is_off || self.service.external || self.store.identity(&own).is_none() || !speaks() {
             return None;
         }
         let mode = ClientMode::Automatic;
@@ -245,6 +252,7 @@ impl Purpose<'_> {
             names: self.names(mode),
             trust_domains: Vec::new(),
             naming: self.mesh_name(),
+            protocol: ProtocolSettings::default(),
             refused: None,
         })
     }

@@ -33,15 +33,28 @@ pub(in crate::compile) struct Viewer<'a> {
     pub mode: Mode,
     /// Whether the local cluster serves even if it is not a provider.
     pub local_when_not_provider: bool,
+    /// Identity of the proxy.
+    identity: &'a Identity,
 }
 
 impl<'a> Viewer<'a> {
-    pub(in crate::compile) fn new(own: &'a Arc<Member>, identity: &Identity) -> Self {
+    pub(in crate::compile) fn new(own: &'a Arc<Member>, identity: &'a Identity) -> Self {
         Self {
             own,
             mode: identity.mode,
             local_when_not_provider: identity.mesh.local_when_not_provider,
+            identity,
         }
+    }
+
+    /// Whether the local cluster alone serves a host.
+    fn stays_local(&self, host: &str) -> bool {
+        let Identity {
+            mesh_config,
+            domain,
+            ..
+        } = self.identity;
+        mesh_config.is_cluster_local(host, domain)
     }
 }
 
@@ -87,6 +100,8 @@ pub(in crate::compile) struct Candidates<'a> {
 /// Reason that an endpoint is not a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::compile) enum LeftOut {
+    /// The mesh configuration keeps the host in the local cluster.
+    ClusterLocal,
     /// A MultiClusterService does not let this proxy use it.
     Hidden,
     /// It needs a GlobalTrafficPolicy.
@@ -103,6 +118,7 @@ impl LeftOut {
     /// Returns the reason in words.
     pub(in crate::compile) fn text(self) -> &'static str {
         match self {
+            LeftOut::ClusterLocal => "`serviceSettings` of the mesh keep its host in each cluster",
             LeftOut::Hidden => "a MultiClusterService does not let this cluster use it",
             LeftOut::WithoutPolicy => {
                 "imported endpoints serve only clusterset.local until a GlobalTrafficPolicy says otherwise"
@@ -131,6 +147,7 @@ pub(in crate::compile) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>)
         port,
         subset,
     } = wanted;
+    let stays = viewer.stays_local(&service.host);
     let waits = !service.is_cluster_set && service.sharing.is_none();
     let mut found = Candidates {
         by_member: BTreeMap::new(),
@@ -147,6 +164,8 @@ pub(in crate::compile) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>)
         let exposure = service.exposure.as_ref();
         let why = if exposure.is_some_and(|exposure| !exposure.allows(viewer, port, member)) {
             Some(LeftOut::Hidden)
+        } else if stays && member.key != viewer.own.key {
+            Some(LeftOut::ClusterLocal)
         } else if waits && workload.origin.waits_for_policy() && member.key != viewer.own.key {
             Some(LeftOut::WithoutPolicy)
         } else if subset.is_some_and(|labels| !workload.is_in(labels, member)) {
@@ -195,7 +214,7 @@ impl Candidates<'_> {
         let has = |wanted| self.left_out.keys().any(|(_, why)| *why == wanted);
         if has(LeftOut::Subset) {
             Some(Absence::SubsetEmpty)
-        } else if has(LeftOut::Hidden) {
+        } else if has(LeftOut::Hidden) || has(LeftOut::ClusterLocal) {
             Some(Absence::ConsumerExcluded)
         } else if has(LeftOut::WithoutPolicy) {
             Some(Absence::WithoutPolicy)

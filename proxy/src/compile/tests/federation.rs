@@ -1,8 +1,9 @@
 //! Endpoints that serve the hosts of multi-cluster services, by each kind of resource.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use config_loader::catalog::View;
+use config_loader::resource::istio::MeshConfig;
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
 use crate::compile::policies::balance::balance;
@@ -48,7 +49,13 @@ fn nothing() -> View<'static> {
 
 /// The endpoints of the first port of a host, sorted; `unknown` if there is no such host.
 fn reached(documents: &[String], host: &str) -> Vec<String> {
-    let (services, identity) = services(documents);
+    reached_with(documents, host, MeshConfig::default())
+}
+
+/// The same, with this mesh configuration.
+fn reached_with(documents: &[String], host: &str, mesh_config: MeshConfig) -> Vec<String> {
+    let (services, mut identity) = services(documents);
+    identity.mesh_config = Arc::new(mesh_config);
     let Some(service) = services.find(nothing(), host) else {
         return vec!["unknown".to_owned()];
     };
@@ -164,6 +171,26 @@ fn reached_on(documents: &[String], host: &str, port: u16) -> Vec<String> {
     let mut all: Vec<String> = at.collect();
     all.sort();
     all
+}
+
+#[test]
+fn cluster_local_host_is_served_by_the_local_cluster_alone() {
+    let import = import(&[("eu/a/prod/c1", "10.1.0.1"), ("eu/a/prod/c2", "10.2.0.1")]);
+    let documents = [kube(), import, everywhere()];
+    let local = |host: &str, is_local| MeshConfig {
+        cluster_local: vec![(host.into(), is_local)],
+        ..MeshConfig::default()
+    };
+    for (config, expected) in [
+        (MeshConfig::default(), vec!["10.1.0.1", "10.2.0.1"]),
+        (local(PLAIN, true), vec!["10.1.0.1"]),
+        (local("*.ns1.svc.cluster.local", true), vec!["10.1.0.1"]),
+        (local(PLAIN, false), vec!["10.1.0.1", "10.2.0.1"]),
+        (local(TOGETHER, true), vec!["10.1.0.1", "10.2.0.1"]),
+    ] {
+        let shown = format!("{:?}", config.cluster_local);
+        assert_eq!(reached_with(&documents, PLAIN, config), expected, "{shown}");
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn for_port(algorithm: Option<Algorithm>, connect_timeout: Option<u64>) -> Vec<P
     };
     let pool = |seconds| {
         let mut pool = ConnectionPool::default();
-        pool.tcp.connect_timeout = Duration::from_secs(seconds);
+        pool.tcp.connect_timeout = Some(Duration::from_secs(seconds));
         pool
     };
     vec![PortPolicy {

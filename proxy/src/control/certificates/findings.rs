@@ -97,8 +97,8 @@ fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource)
 
 /// Findings about curves that the proxy does not support.
 fn curves(one: &Use) -> impl Iterator<Item = Diagnostic> {
-    one.settings.unknown_groups().map(|name| {
-        let mut groups = one.settings.groups.iter();
+    one.settings.protocol.unknown_groups().map(|name| {
+        let mut groups = one.settings.protocol.groups.iter();
         let index = groups.position(|group| group == name);
         let field = one
             .fields

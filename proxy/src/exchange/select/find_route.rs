@@ -22,7 +22,7 @@ use crate::snapshot::{
 use traffic::claims::Claims;
 use traffic::cluster::Split;
 use traffic::filter::{Redirect, RedirectRequest, Scheme};
-use traffic::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
+use traffic::route::{PathNormalization, RequestHead, RuleIdx, normalize_host};
 use wire::fields;
 
 /// The rule that matched a request.
@@ -131,7 +131,7 @@ pub fn find_route<B>(
     if cleaned.is_refused {
         return Err(LocalReply::BAD_CONNECTION_HEADER);
     }
-    normalize(request)?;
+    normalize(request, snapshot.path_normalization)?;
     let (listener, proxied) = match listener.service {
         Service::HttpProxy => {
             let named =
@@ -257,13 +257,16 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
 /// # Errors
 ///
 /// The reply for a path that is malformed or leaves the root.
-pub(crate) fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
+pub(crate) fn normalize<B>(
+    request: &mut Request<B>,
+    how: PathNormalization,
+) -> Result<(), LocalReply> {
     let uri = request.uri();
     // `http://a?b` has the path `/` without containing it
     let written = uri
         .path_and_query()
         .is_none_or(|path| !path.as_str().starts_with('?'));
-    let normal = match normalize_path(uri.path()) {
+    let normal = match how.normalize(uri.path()) {
         Ok(Cow::Borrowed(same)) if written && same.len() == uri.path().len() => return Ok(()),
         Ok(normal) => normal,
         Err(_) => return Err(LocalReply::BAD_PATH),

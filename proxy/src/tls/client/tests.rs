@@ -11,6 +11,7 @@ fn settings(naming: Naming) -> ClientSettings {
         names: Vec::new(),
         trust_domains: Vec::new(),
         naming,
+        protocol: Default::default(),
         refused: None,
     }
 }

@@ -269,6 +269,7 @@ fn client_settings() -> ClientSettings {
         names: Vec::new(),
         trust_domains: Vec::new(),
         naming: crate::tls::Naming::Host,
+        protocol: Default::default(),
         refused: None,
     }
 }

@@ -58,6 +58,39 @@ fn paths_are_normalized() {
 }
 
 #[test]
+fn slashes_are_decoded_and_merged_on_request() {
+    use PathNormalization::{Base, DecodeAndMergeSlashes, MergeSlashes, None};
+    for (path, [base, merged, decoded, none]) in [
+        ("/a/b", ["/a/b"; 4]),
+        ("//a///b//", ["//a///b//", "/a/b/", "/a/b/", "//a///b//"]),
+        ("//", ["//", "/", "/", "//"]),
+        ("/a//../b", ["/a/b", "/a/b", "/a/b", "/a//../b"]),
+        ("/a%2Fb", ["/a%2Fb", "/a%2Fb", "/a/b", "/a%2Fb"]),
+        (
+            "/a%2f..%5c%61",
+            ["/a%2f..%5ca", "/a%2f..%5ca", "/a", "/a%2f..%5c%61"],
+        ),
+        ("/%5C%2f/a", ["/%5C%2f/a", "/%5C%2f/a", "/a", "/%5C%2f/a"]),
+        ("/%252Fa", ["/%252Fa"; 4]),
+        ("/%2%46/a", ["/%252F/a", "/%252F/a", "/%252F/a", "/%2%46/a"]),
+        (r"/a\\b", ["/a//b", "/a/b", "/a/b", r"/a\\b"]),
+        ("*", ["*"; 4]),
+    ] {
+        for (how, expected) in [
+            (Base, base),
+            (MergeSlashes, merged),
+            (DecodeAndMergeSlashes, decoded),
+            (None, none),
+        ] {
+            assert_eq!(how.normalize(path).unwrap(), expected, "{path} {how:?}");
+        }
+    }
+    let hidden = "/x%2F..;/admin";
+    assert!(MergeSlashes.normalize(hidden).is_ok());
+    assert!(DecodeAndMergeSlashes.normalize(hidden).is_err());
+}
+
+#[test]
 fn normalized_paths_are_borrowed() {
     for path in [
         "/a//b.c/.well-known/%2F%20?",
@@ -137,8 +170,12 @@ proptest! {
         ),
     ) {
         let path = format!("/{}", pieces.concat());
-        if let Ok(normal) = normalize_path(&path) {
-            prop_assert_eq!(normalize_path(&normal), Ok(normal.clone()), "{}", path);
+        use PathNormalization::{Base, DecodeAndMergeSlashes, MergeSlashes};
+        for how in [Base, DecodeAndMergeSlashes, MergeSlashes] {
+            if let Ok(normal) = how.normalize(&path) {
+                prop_assert_eq!(how.normalize(&normal), Ok(normal.clone()), "{} {:?}", path, how);
+                prop_assert!(how == Base || !normal.contains("//"), "{}", path);
+            }
         }
     }
 }

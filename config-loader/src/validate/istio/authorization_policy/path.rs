@@ -1,11 +1,16 @@
 //! Paths of AuthorizationPolicies: templates, and values that no normalized path equals.
 
+use traffic::route::PathNormalization;
+
 use crate::diagnostic::codes::istio::{AZ015, AZ110};
 use crate::span::Span;
 use crate::validate::Check;
 
 const ONE: &str = "{*}";
 const REST: &str = "{**}";
+
+/// Reason that no path has an escape of an unreserved character.
+const DECODED: &str = "escaped letters, digits and `-._~` are decoded";
 
 /// Checks a path; `None` if it is a template with errors.
 pub(super) fn check(value: &str, span: Span, check: &mut Check<'_>) -> Option<()> {
@@ -20,7 +25,8 @@ pub(super) fn check(value: &str, span: Span, check: &mut Check<'_>) -> Option<()
         }
     } else {
         let is_wild = value.starts_with('*');
-        if let Some(problem) = unmatched(value, is_wild) {
+        let how = check.options().path_normalization;
+        if let Some(problem) = unmatched(value, is_wild, how) {
             let message = format!("no path matches `{value}`: {problem}");
             let found = check.warning(AZ110, span, message);
             found.help("paths are compared after normalization, without their query");
@@ -30,13 +36,19 @@ pub(super) fn check(value: &str, span: Span, check: &mut Check<'_>) -> Option<()
 }
 
 /// Returns the reason that no normalized path matches a value.
-fn unmatched(value: &str, is_wild: bool) -> Option<&'static str> {
+fn unmatched(value: &str, is_wild: bool, how: PathNormalization) -> Option<&'static str> {
     let path = value.trim_end_matches('*');
     if !is_wild && !value.starts_with('/') && value != "*" {
         return Some("paths begin with a slash");
     }
     if path.contains(['?', '#']) {
         return Some("a path has no query and no fragment");
+    }
+    if how == PathNormalization::None {
+        return None;
+    }
+    if how.merges_slashes() && path.contains("//") {
+        return Some("adjacent slashes become one");
     }
     if path.contains("/../")
         || path.contains("/./")
@@ -52,9 +64,13 @@ fn unmatched(value: &str, is_wild: bool) -> Option<&'static str> {
         .match_indices('%')
         .filter_map(|(at, _)| path.get(at + 1..at + 3));
     let mut codes = escapes.filter_map(|digits| u8::from_str_radix(digits, 16).ok());
-    codes
-        .any(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
-        .then_some("escaped letters, digits and `-._~` are decoded")
+    codes.find_map(|byte| match byte {
+        b'/' | b'\\' if how == PathNormalization::DecodeAndMergeSlashes => {
+            Some("escaped slashes are decoded")
+        }
+        b'-' | b'.' | b'_' | b'~' => Some(DECODED),
+        _ => byte.is_ascii_alphanumeric().then_some(DECODED),
+    })
 }
 
 /// Checks a template.

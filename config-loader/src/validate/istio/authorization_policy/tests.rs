@@ -1,8 +1,9 @@
 use traffic::authz::{Attribute, Values};
-use traffic::route::HeaderKey;
+use traffic::route::{HeaderKey, PathNormalization};
 
 use crate::resource::istio::authorization_policy::{Action, PolicyMode};
 use crate::validate::istio::testing::{check_of, load};
+use crate::{LoadOptions, ReadOptions};
 
 fn document(spec: &str) -> String {
     named("own", "", spec)
@@ -302,4 +303,39 @@ fn rejected_policy_denies_what_it_selects() {
         &named("own", "istio.io/dry-run: 'yes'", "{rules: [{}]}"),
         &["W AZ121 3"],
     );
+}
+
+#[test]
+fn paths_are_checked_by_how_the_proxy_normalizes_them() {
+    use PathNormalization::{Base, DecodeAndMergeSlashes, MergeSlashes, None};
+    for (field, action, expected) in [
+        ("paths: [/a]", "DENY", ["", "", "", "AZ132"]),
+        ("notPaths: [/a]", "ALLOW", ["", "", "", "AZ132"]),
+        ("paths: [/a]", "ALLOW", [""; 4]),
+        ("methods: [GET]", "DENY", [""; 4]),
+        ("paths: ['/a//b*']", "ALLOW", ["", "AZ110", "AZ110", ""]),
+        ("paths: [/a%2Fb]", "ALLOW", ["", "", "AZ110", ""]),
+        ("paths: [/a%5cb]", "ALLOW", ["", "", "AZ110", ""]),
+        ("paths: [/a/../b]", "ALLOW", ["AZ110", "AZ110", "AZ110", ""]),
+        ("paths: [/%61]", "ALLOW", ["AZ110", "AZ110", "AZ110", ""]),
+        ("paths: [a]", "ALLOW", ["AZ110"; 4]),
+    ] {
+        let rules = format!("rules: [{{to: [{{operation: {{{field}}}}}]}}]");
+        let text = document(&format!("{{action: {action}, {rules}}}"));
+        let modes = [Base, MergeSlashes, DecodeAndMergeSlashes, None];
+        for (path_normalization, expected) in modes.into_iter().zip(expected) {
+            let read = ReadOptions {
+                path_normalization,
+                ..ReadOptions::default()
+            };
+            let options = LoadOptions {
+                read,
+                text: Some(("a.yaml".into(), text.clone().into_bytes().into())),
+                ..LoadOptions::default()
+            };
+            let loaded = crate::load_files(&[], options);
+            let codes: Vec<&str> = loaded.diagnostics.iter().map(|one| one.code.0).collect();
+            assert_eq!(codes.join(" "), expected, "{field} {path_normalization:?}");
+        }
+    }
 }

@@ -44,8 +44,7 @@ fn tcp(
     let pool = TcpPool {
         connections_max: count(&raw.max_connections, "maxConnections", DR146, check)
             .unwrap_or(u32::MAX),
-        connect_timeout: scalar::duration(&raw.connect_timeout, check)
-            .unwrap_or(TcpPool::CONNECT_TIMEOUT_DEFAULT),
+        connect_timeout: scalar::duration(&raw.connect_timeout, check),
         keepalive: keepalive(&raw.tcp_keepalive, check),
         connection_duration_max: scalar::duration(&raw.max_connection_duration, check),
         idle_timeout: or_never(idle),
@@ -63,7 +62,8 @@ fn count(field: &Field<i64>, name: &str, code: Code, check: &mut Check<'_>) -> O
     scalar::int32(field, name, code, check).filter(|count| *count > 0)
 }
 
-fn keepalive(
+/// Returns the settings of TCP keepalive.
+pub(in crate::validate::istio) fn keepalive(
     field: &Field<raw::istio::TcpKeepalive>,
     check: &mut Check<'_>,
 ) -> Option<TcpKeepalive> {

@@ -23,7 +23,7 @@ const LOCALITY_LABELS: [&str; 3] = [
 ];
 
 /// Returns the locality settings. `outliers` tells whether endpoints can be ejected.
-pub(super) fn locality_setting(
+pub(in crate::validate::istio) fn locality_setting(
     field: &Field<raw::istio::LocalityLoadBalancerSetting>,
     outliers: bool,
     check: &mut Check<'_>,

@@ -7,7 +7,7 @@ use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
 /// Returns the outlier detection settings.
-pub(super) fn outlier_detection(
+pub(in crate::validate::istio) fn outlier_detection(
     field: &Field<raw::istio::OutlierDetection>,
     check: &mut Check<'_>,
 ) -> Option<OutlierDetection> {

@@ -465,7 +465,7 @@ subsets:
     let policy = &rule.traffic_policy;
     let pool = policy.connection_pool.as_deref().expect("a pool");
     assert_eq!((pool.tcp.connections_max, pool.tcp.idle_timeout), (7, None));
-    assert_eq!(pool.tcp.connect_timeout, Duration::from_secs(1));
+    assert_eq!(pool.tcp.connect_timeout, Some(Duration::from_secs(1)));
     assert!(
         pool.tcp
             .keepalive

@@ -463,7 +463,11 @@ fn not_spoken(field: &Field<String>, check: &mut Check<'_>) {
         .help("clients are served from TLS 1.2 on: write `TLSV1_2`, or leave it out");
 }
 
-fn cipher_suites(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<CipherSuite> {
+/// Returns the cipher suites that are known.
+pub(in crate::validate::istio) fn cipher_suites(
+    field: &Field<Vec<Field<String>>>,
+    check: &mut Check<'_>,
+) -> Vec<CipherSuite> {
     let mut suites = Vec::new();
     for (entry, name) in scalar::items(field, check) {
         let why = match CipherSuite::from_name(name) {

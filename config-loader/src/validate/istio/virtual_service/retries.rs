@@ -24,7 +24,7 @@ const STATUSES: [std::ops::RangeInclusive<u16>; 12] = [
 ];
 
 /// Returns the retry policy.
-pub(super) fn retries(
+pub(in crate::validate::istio) fn retries(
     field: &Field<raw::istio::HttpRetry>,
     check: &mut Check<'_>,
 ) -> Option<RetryPolicy> {

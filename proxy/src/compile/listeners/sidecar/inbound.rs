@@ -333,7 +333,7 @@ fn hosts(
     }
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();
-    filters.retry = Some(Arc::clone(clusters.mesh_retries()));
+    filters.retry = Some(Arc::clone(clusters.inbound_retries()));
     if limits.is_some() {
         filters.early = Some(Box::new(Early {
             limits,

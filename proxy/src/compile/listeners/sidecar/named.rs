@@ -308,7 +308,7 @@ impl NamedHosts<'_> {
     ) -> (Rule, Route) {
         let name: Arc<str> = "default".into();
         let mut filters = RouteFilters::default();
-        filters.retry = Some(Arc::clone(clusters.service_retries()));
+        filters.retry = clusters.service_retries().cloned();
         let rule = Rule {
             name: Arc::clone(&name),
             conditions,

@@ -105,7 +105,7 @@ impl<'a> Unknown<'a> {
                 "block_all".into()
             }
         };
-        filters.retry = Some(Arc::clone(clusters.mesh_retries())).filter(|_| self.is_allowed);
+        filters.retry = clusters.mesh_retries().filter(|_| self.is_allowed).cloned();
         let rule = Rule {
             name: Arc::clone(&name),
             conditions: Conditions::default(),

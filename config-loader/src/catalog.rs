@@ -47,4 +47,4 @@ pub use slices::Slices;
 pub use source::Source;
 pub use view::{Changes, Read, Readers, Reads, Tape, View};
 pub use workload::Workload;
-pub use workload_policies::{SelectsWorkloads, policies_of};
+pub use workload_policies::{SelectsWorkloads, policies_of, unscoped};

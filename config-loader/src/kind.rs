@@ -164,6 +164,9 @@ impl fmt::Display for Name {
     }
 }
 
+/// Namespace of an object whose namespace cannot be read.
+pub const UNREADABLE_NAMESPACE: &str = "(unreadable)";
+
 /// Reference of an object. Displayed as `Kind/namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef {

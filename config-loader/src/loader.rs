@@ -9,10 +9,11 @@ use tokio::sync::watch;
 
 use crate::diagnostic::codes::common::SRC006;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::kind::Kind;
 use crate::load::{read_file, text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
 use crate::proxy_state::ProxyState;
-use crate::resource::ResourceSet;
+use crate::resource::{AnyObject, ResourceSet};
 use crate::source::{
     self, ControlSettings, FileEvent, FileSource, Follow, Look, ObjectText, ReadObject, Received,
     ServerContext, ServersFollowing, Source, SourceAges, SourceErrors, SourceRevision,
@@ -25,6 +26,7 @@ use pace::Pace;
 
 mod checker;
 mod pace;
+mod policies;
 mod quote;
 
 pub use checker::Checker;
@@ -188,6 +190,7 @@ pub fn watch_for(
 ) -> std::io::Result<(Loaded, Watch)> {
     let mut loader = Loader {
         fleet: fleet(),
+        keeps_policies: settings.keeps_policies,
         ..Loader::new(settings.read)
     };
     let mut files = FileSource::new(&sources.paths, FILE_BYTES_MAX);
@@ -291,13 +294,16 @@ impl<F: Fn() -> Fleet, U: FnMut(Update)> Follow for Following<F, U> {
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
-        self.loader.pace.deadline(now)
+        let held = self.loader.held_until();
+        let checks = self.loader.pace.deadline(now);
+        checks.into_iter().chain(held).min()
     }
 
     fn catch_up(&mut self) {
         self.loader.fleet = (self.fleet)();
-        if self.loader.check() {
-            self.hand_on(Delta::default());
+        let released = self.loader.release_due(Instant::now());
+        if self.loader.check() || !released.is_empty() {
+            self.hand_on(released);
         }
     }
 
@@ -325,7 +331,21 @@ struct Loader {
     references: Vec<Diagnostic>,
     pace: Pace,
     diagnostics: Vec<Diagnostic>,
+    /// Whether policies stay in effect for some time after their source has deleted all of them.
+    keeps_policies: bool,
+    /// Policies that do.
+    held: Held,
 }
+
+/// Policies that are gone from their source and stay in effect.
+#[derive(Debug)]
+struct HeldPolicies {
+    objects: Vec<Arc<dyn AnyObject>>,
+    until: Instant,
+}
+
+/// Held policies by source and kind.
+type Held = BTreeMap<(Arc<str>, Kind), HeldPolicies>;
 
 impl Loader {
     fn new(options: ReadOptions) -> Loader {
@@ -340,8 +360,11 @@ impl Loader {
         let newest = look.events.iter();
         let newest = newest.filter(|(file, _)| look.last_good.contains_key(file));
         let newest: Vec<_> = newest.cloned().collect();
+        let before = Arc::clone(self.store.set());
+        self.store.is_starting = !self.awaited.is_empty();
         let mut delta = self.apply(look.events);
         self.fall_back(newest, look.last_good, &mut delta);
+        self.changed_policies(&before, &mut delta);
         self.problems.insert(look.source, look.problems);
         let awaits_other = match look.waits_for {
             Some(awaited) => self.awaited.insert(look.source, awaited.clone()) != Some(awaited),

@@ -11,9 +11,13 @@
 //!   first by file and document is used.
 //! - An object that restricts routing and never had a valid version is *withheld*: users of the set know that it should
 //!   exist.
+//! - A security policy that never had a valid version has a *stand-in*, which denies what the policy selects. So has each
+//!   further definition of a policy that was defined several times from the start (`repeated`).
 //!
 //! If all files are valid, the set depends only on the current files, not on earlier versions.
 
+mod held;
+mod repeated;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,13 +27,13 @@ pub use update::{Delta, Quarantined};
 
 use crate::diagnostic::codes::common::CM020;
 use crate::diagnostic::{Diagnostic, Location, Severity};
-use crate::kind::ObjectRef;
+use crate::kind::{ObjectRef, UNREADABLE_NAMESPACE};
 use crate::kinds;
 use crate::kinds::DocumentObject;
 use crate::load::FileReading;
 use crate::resource::{AnyObject, ResourceSet};
 use crate::span::Span;
-use crate::validate::immutable;
+use crate::validate::{immutable, scalar};
 
 /// Change of a file.
 #[derive(Debug)]
@@ -89,6 +93,10 @@ pub struct Store {
     kept: BTreeMap<ObjectRef, Arc<str>>,
     /// Objects of `quarantined` that changed an immutable field, with the diagnostic.
     refused: BTreeMap<ObjectRef, Diagnostic>,
+    /// Number of stand-ins for further definitions, by policy.
+    denying: BTreeMap<ObjectRef, usize>,
+    /// Whether a source has not sent all of its objects yet.
+    pub(crate) is_starting: bool,
     set: Arc<ResourceSet>,
 }
 
@@ -116,7 +124,10 @@ impl Store {
         }
         let mut delta = Delta::default();
         let mut set = ResourceSet::clone(&self.set);
-        for (id, file) in affected {
+        // An object without a readable name may be one that stays in effect: that is decided first.
+        let (named, unnamed): (Vec<_>, Vec<_>) =
+            affected.into_iter().partition(|(id, _)| is_readable(id));
+        for (id, file) in named.into_iter().chain(unnamed) {
             self.decide(id, &file, &mut set, &mut delta);
         }
         // it had an entry for each affected object
@@ -243,6 +254,7 @@ impl Store {
         let positions = self.positions(&id, set);
         let count = positions.len();
         let mut slots = self.slots(&positions, before.as_ref()).into_iter();
+        let is_kept = before.is_none() && self.may_be_kept(&id, file, set);
         let mut keeper = None;
         let mut refused = None;
         let (after, quarantined) = match slots.next() {
@@ -262,14 +274,14 @@ impl Store {
             }
             Some((_, first)) => {
                 let mut other = || slots.find_map(|(_, slot)| slot.good().cloned());
-                let stand_in = first.object.as_ref().err();
-                let stand_in = stand_in.and_then(|rejected| rejected.stand_in.clone());
+                let rejected = first.object.as_ref().err().filter(|_| !is_kept);
+                let stand_in = rejected.and_then(|rejected| rejected.stand_in.clone());
                 let last_good = before.clone().filter(|before| !before.is_stand_in());
                 let good = last_good.or_else(&mut other);
                 // It must not admit clients that the rejected version may deny.
                 let restricted = good.as_ref().filter(|_| stand_in.is_some());
                 let restricted = restricted.and_then(|good| good.restricted());
-                (restricted.or(good).or(stand_in), true)
+                (restricted.or(good).or(stand_in), !is_kept)
             }
             None => {
                 keeper = before
@@ -304,6 +316,7 @@ impl Store {
         if !is_same {
             put(&id, after.as_ref(), set);
         }
+        self.deny_repetitions(&id, [before.as_ref(), after.as_ref()], set, delta);
         self.compact(&id, after.as_ref());
     }
 
@@ -342,6 +355,14 @@ impl Store {
             .flatten()
             .find(|file| self.has_unreadable(file))
             .cloned()
+    }
+
+    /// Whether a new security policy without a readable name may be one that stays in effect: its file has kept one of
+    /// this kind.
+    fn may_be_kept(&self, id: &ObjectRef, file: &Arc<str>, set: &ResourceSet) -> bool {
+        let mut kept = self.kept.iter();
+        let is_new = id.kind.is_security() && !is_readable(id) && !set.withheld.contains(id);
+        is_new && kept.any(|(kept, keeper)| kept.kind == id.kind && keeper == file)
     }
 
     fn is_failed(&self, file: &Arc<str>) -> bool {
@@ -402,7 +423,10 @@ impl Store {
             found.object = Some(id.clone());
             found.location = location;
             found.field = "metadata.name".to_owned();
-            found.help("the other definition is used: rename or remove this one");
+            found.help(match self.denying.contains_key(id) {
+                true => "the other definition is used, and this one denies what it selects: rename or remove this one",
+                false => "the other definition is used: rename or remove this one",
+            });
             found.related(first.clone(), "defined here");
             found
         };
@@ -430,13 +454,16 @@ impl Store {
 
     fn quarantine(&self, id: &ObjectRef) -> Quarantined {
         let in_force = in_effect(&self.set, id);
+        let denies = in_force.as_ref().is_some_and(|object| object.is_stand_in());
+        let in_force = in_force.is_some() && !denies;
         let position = self.positions(id, &self.set).pop_first();
         let file = position.as_ref().map(|position| &position.file);
         let file = file.or_else(|| self.kept.get(id));
         let Some(reading) = file.and_then(|file| self.files.get(file)) else {
             return Quarantined {
                 object: id.clone(),
-                in_force: in_force.is_some(),
+                in_force,
+                denies,
                 diagnostics: Vec::new(),
             };
         };
@@ -466,10 +493,16 @@ impl Store {
         };
         Quarantined {
             object: id.clone(),
-            in_force: in_force.is_some(),
+            in_force,
+            denies,
             diagnostics,
         }
     }
+}
+
+/// Whether the reference is that of one object: name and namespace could be read.
+fn is_readable(id: &ObjectRef) -> bool {
+    scalar::is_object_name(&id.name) && *id.namespace != *UNREADABLE_NAMESPACE
 }
 
 /// Returns the object in effect with this reference.

@@ -12,7 +12,7 @@
 
 mod applies;
 mod authentication;
-mod authorization;
+pub mod authorization;
 
 pub mod certificates;
 

@@ -37,13 +37,18 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use config_loader::catalog::unscoped;
 use config_loader::diagnostic::codes::common::CM036;
 use config_loader::diagnostic::codes::istio::MC103;
 use config_loader::resource::istio::MeshConfig;
-use config_loader::{Diagnostic, Kind, Quarantined, Received, ResourceSet, Severity, Update};
+use config_loader::resource::istio::authorization_policy::PolicyMode;
+use config_loader::{
+    Diagnostic, Kind, ObjectRef, Quarantined, Received, ResourceSet, Severity, Update,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
+use crate::compile::authorization::selected;
 use crate::compile::certificates::Scope;
 use crate::identity::{Identity, Mode};
 use crate::snapshot::{Direction, ListenerKey, Snapshot};
@@ -74,6 +79,12 @@ const WITHOUT_CERTIFICATES: [Kind; 7] = [
 
 /// Interval at which unused state is dropped.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Interval between log lines about policies that deny what they select because they were never valid.
+const ALERT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Maximum number of policies that such a line names.
+const NAMES_MAX: usize = 10;
 
 /// Interval at which certificate files are read without a notification, and validity periods are checked.
 const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(5);
@@ -107,6 +118,8 @@ pub struct SourcesState {
     pub quarantined: Vec<Quarantined>,
     /// Sources that the first complete configuration still waits for.
     pub waits_for: Option<String>,
+    /// Whether updates wait for that as well, and not only the first configuration.
+    pub is_held: bool,
     /// Whether an update has arrived after the initial load of the files.
     pub has_changed: bool,
     /// Newest update of each source, and whether it is in effect.
@@ -119,21 +132,29 @@ pub struct SourcesState {
 
 impl SourcesState {
     /// Stores a change of the resources.
-    pub fn apply_update(&mut self, update: Update) {
+    pub fn apply_update(&mut self, update: Update, root_namespace: &str) {
         self.set = update.set;
         self.diagnostics = update.diagnostics;
         self.quarantined = update.quarantined;
         self.waits_for = update.waits_for;
-        self.wait_for_policies();
+        self.wait_for_policies(root_namespace);
         let is_change = !update.changed.is_empty();
         self.propagation.arrived(update.revisions, is_change);
         self.has_changed = true;
     }
 
     /// Waits for a file that cannot be read and names security policies, unless a source is waited for already: the first
-    /// configuration without them would serve what they forbid.
-    pub fn wait_for_policies(&mut self) {
+    /// configuration without them would serve what they forbid. Every configuration waits for a policy that may deny any
+    /// workload of the mesh.
+    pub fn wait_for_policies(&mut self, root_namespace: &str) {
+        let unscoped = unscoped(&self.set, root_namespace);
+        self.is_held = unscoped.is_some();
         if self.waits_for.is_some() {
+            return;
+        }
+        if let Some(policy) = unscoped {
+            let why = "which was never valid, and whose workloads cannot be read";
+            self.waits_for = Some(format!("a valid version of {policy}, {why}"));
             return;
         }
         let unreadable = self
@@ -292,6 +313,8 @@ impl Control {
         let kinds = held.iter().map(|refused| refused.kind);
         self.telemetry.control.set_quarantined(kinds);
         self.telemetry.control.set_unenforced(found.unenforced());
+        let quarantined = quarantined_policies(&found, self.publisher.identity());
+        self.telemetry.control.set_quarantined_policies(quarantined);
         self.hold(held);
         let is_incomplete = found.awaited().is_some();
         let mut diagnostics = found.diagnostics;
@@ -302,7 +325,7 @@ impl Control {
             let workloads = sources::workloads(&found.set);
             self.telemetry.plaintext.set_workloads(workloads);
         }
-        if is_incomplete && !self.publisher.has_any() {
+        if found.is_held || (is_incomplete && !self.publisher.has_any()) {
             // A partial configuration would misroute requests: no listener opens before the first one is complete.
             return;
         }
@@ -387,6 +410,7 @@ impl Control {
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut certificates = tokio::time::interval(CERTIFICATES_INTERVAL);
         certificates.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alerts = tokio::time::interval(ALERT_INTERVAL);
         loop {
             tokio::select! {
                 changed = self.found.changed() => match changed {
@@ -407,6 +431,7 @@ impl Control {
                     tokio::time::sleep(CERTIFICATES_SETTLE).await;
                     self.renew_certificates();
                 }
+                _ = alerts.tick() => self.alert(),
                 _ = certificates.tick() => self.renew_certificates(),
                 _ = sweep.tick() => {
                     self.registry.sweep();
@@ -426,6 +451,26 @@ impl Control {
         publisher.has_any() && config.is_some_and(differs)
     }
 
+    /// Logs that policies deny what they select because they were never valid, and that updates wait for one.
+    fn alert(&self) {
+        let found = self.found.borrow();
+        if let Some(awaited) = found.waits_for.as_ref().filter(|_| found.is_held) {
+            tracing::error!("no update is applied: waiting for {awaited}");
+        }
+        let [_, _, count] = self.telemetry.control.state().policies;
+        if count > 0 {
+            let policies = selected(self.publisher.resources(), self.publisher.identity());
+            let denying = policies.filter(|policy| policy.spec.mode == PolicyMode::Denying);
+            let names = denying.take(NAMES_MAX).map(|policy| policy.id.to_string());
+            let policies = names.collect::<Vec<_>>().join(", ");
+            tracing::error!(
+                count,
+                policies,
+                "policies that were never valid deny what they select"
+            );
+        }
+    }
+
     /// Stores the rejected objects, and logs each once.
     fn hold(&self, refused: Vec<HeldObject>) {
         let mut held = self
@@ -443,7 +488,7 @@ impl Control {
             if refused.in_force {
                 tracing::warn!(%object, "resource rejected: its last good version stays in effect");
             } else {
-                tracing::warn!(%object, "resource rejected: it has no effect");
+                tracing::warn!(%object, "resource rejected: no version of it was valid");
             }
         }
         *held = refused;
@@ -477,6 +522,17 @@ fn unknown_namespaces() -> Diagnostic {
         "let the proxy read namespaces, by --control-workloads and its rights, or from a file",
     );
     found
+}
+
+/// Returns the number of AuthorizationPolicies that apply to the proxy and whose newest version is rejected, so that the
+/// last good one stays.
+fn quarantined_policies(found: &SourcesState, identity: &Identity) -> u64 {
+    let rejected = found.quarantined.iter().filter(|one| one.in_force);
+    let rejected: HashSet<&ObjectRef> = rejected.map(|one| &one.object).collect();
+    let policies = selected(&found.set, identity);
+    policies
+        .filter(|policy| rejected.contains(&policy.id))
+        .count() as u64
 }
 
 /// Hash of the admission policies of a workload's listeners.

@@ -18,6 +18,7 @@ mod grpc_web;
 mod limit;
 pub mod message;
 mod own_request;
+mod recheck;
 pub mod record;
 pub mod select;
 mod service_call;

@@ -32,7 +32,7 @@ pub use members::{
 };
 pub use names::{Counter, Gauge};
 pub use plaintext::{PlaintextCount, PlaintextStats, SourceWorkload};
-pub use policies::{Decided, DecisionTally, PolicyLabels, PolicyTally, Stage};
+pub use policies::{Decided, DecisionTally, EvaluationTally, PolicyLabels, PolicyTally, Stage};
 pub use propagation::{AppliedSource, ErrorCount, PropagationStats};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
@@ -52,6 +52,8 @@ pub struct Telemetry {
     pub plaintext: PlaintextStats,
     /// Decisions of authorization.
     pub decisions: DecisionTally,
+    /// Times of sampled decisions.
+    pub evaluations: EvaluationTally,
     /// Applied state of configuration sources.
     pub propagation: PropagationStats,
     workers: usize,
@@ -66,6 +68,7 @@ impl Telemetry {
             control: ControlStats::new(build),
             plaintext: PlaintextStats::default(),
             decisions: DecisionTally::new((), workers),
+            evaluations: EvaluationTally::new((), workers),
             propagation: PropagationStats::default(),
             workers,
         })

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{View, Workload};
-use crate::kind::ObjectRef;
+use crate::kind::{ObjectRef, UNREADABLE_NAMESPACE};
 use crate::resource::istio::{
     AuthorizationPolicy, PeerAuthentication, PolicyTarget, RequestAuthentication,
 };
-use crate::resource::{Object, Spec};
+use crate::resource::{Object, ResourceSet, Spec};
 
 /// Kind of policy that selects workloads.
 pub trait SelectsWorkloads: Spec {
@@ -83,6 +83,25 @@ pub(super) fn withheld<'s, T: SelectsWorkloads>(
     withheld.find(|id| *id.namespace == *namespace)
 }
 
+/// Returns the first policy that has never been valid and may apply to any workload of the mesh: its namespace cannot be
+/// read, or it is in the root namespace and its selector cannot be read.
+pub fn unscoped<'s>(set: &'s ResourceSet, root_namespace: &str) -> Option<&'s ObjectRef> {
+    let withheld = set.withheld.iter();
+    let withheld = withheld.filter(|id| *id.namespace == *UNREADABLE_NAMESPACE);
+    let policies = [UNREADABLE_NAMESPACE, root_namespace]
+        .into_iter()
+        .flat_map(|namespace| {
+            let view = View::from(set);
+            let policies = view.in_namespace::<AuthorizationPolicy>(namespace);
+            let tokens = view.in_namespace::<RequestAuthentication>(namespace);
+            let policies = policies.map(|policy| (&policy.id, &policy.spec.scope));
+            policies.chain(tokens.map(|policy| (&policy.id, &policy.spec.scope)))
+        });
+    let unread =
+        policies.filter(|(id, scope)| scope.is_unread || *id.namespace == *UNREADABLE_NAMESPACE);
+    unread.map(|(id, _)| id).chain(withheld).next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +147,47 @@ mod tests {
     #[test]
     fn policies_of_the_mesh_come_before_those_of_the_namespace() {
         assert_eq!(names("istio-system"), ["carts", "mesh", "all", "cart"]);
+    }
+
+    #[test]
+    fn policy_with_unreadable_workloads_may_be_of_the_whole_mesh() {
+        let policy = |kind: &str, namespace: &str, spec: &str| {
+            let text = format!(
+                "apiVersion: security.istio.io/v1\nkind: {kind}\nmetadata: {{name: own, namespace: {namespace}}}\nspec: {spec}\n"
+            );
+            let mut found = Diagnostics::default();
+            let set = crate::load_bytes("test.yaml", text.as_bytes(), &mut found);
+            unscoped(&set, "istio-system").is_some()
+        };
+        let access = |namespace: &str, spec: &str| policy("AuthorizationPolicy", namespace, spec);
+        let root = "istio-system";
+        for (spec, expected) in [
+            ("{selector: {matchlabel: {app: a}}, rules: [{}]}", true),
+            ("{selector: {matchLabels: {app: '*'}}, rules: [{}]}", true),
+            ("{selecter: {matchLabels: {app: a}}, rules: [{}]}", true),
+            ("{targetRef: 5, rules: [{}]}", true),
+            ("7", true),
+            (
+                "{selector: {matchLabels: {app: a}}, rules: [{form: []}]}",
+                false,
+            ),
+            ("{action: DENY, rules: [{form: []}]}", false),
+            ("{action: DENYY, rules: [{}]}", false),
+            ("{rules: [{}]}", false),
+        ] {
+            assert_eq!(access(root, spec), expected, "{spec}");
+            assert!(!access("shop", spec), "{spec}");
+        }
+        let one = "{selector: {matchLabels: {app: a}}, rules: [{}]}";
+        assert!(access("[shop]", one) && access("Shop", one) && !access("shop", one));
+        let tokens = |namespace, spec| policy("RequestAuthentication", namespace, spec);
+        assert!(tokens(root, "{selector: {matchlabel: {app: a}}}"));
+        assert!(!tokens(root, "{jwtRules: [{isuer: a}]}"));
+        assert!(policy(
+            "PeerAuthentication",
+            "[shop]",
+            "{mtls: {mode: STRICT}}"
+        ));
     }
 
     #[test]

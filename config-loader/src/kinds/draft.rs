@@ -298,6 +298,19 @@ impl<'a> Draft<'a> {
         self.is_refused || found.any(|found| found.severity == Severity::Error)
     }
 
+    /// Whether an error is outside of the object's rules.
+    fn is_misread(&self) -> bool {
+        let spec = self.node.get("spec");
+        let rules = ["rules", "jwtRules"].map(|field| spec.and_then(|spec| spec.get(field)));
+        let is_in_rules = |found: &&Diagnostic| {
+            let mut rules = rules.iter().flatten();
+            rules.any(|rules| rules.span.contains(found.span))
+        };
+        let errors = self.found.iter();
+        let mut errors = errors.filter(|found| found.severity == Severity::Error);
+        errors.any(|found| !is_in_rules(&found))
+    }
+
     /// Reads the raw type and passes it to its validator.
     pub(crate) fn check<R, T>(
         &mut self,
@@ -331,7 +344,7 @@ impl<'a> Draft<'a> {
             .with_generation(self.metadata.generation)
             .with_options(self.options);
         if self.failed() {
-            check.refuse();
+            check.refuse(self.is_misread());
         }
         let spec = validate(&raw, &mut check);
         annotations::report_strange(&mut check);

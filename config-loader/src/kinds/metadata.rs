@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::codes::common::{CM020, CM030, CM031};
 use crate::diagnostic::{Diagnostic, Locator};
-use crate::kind::{Kind, ObjectRef};
+use crate::kind::{Kind, ObjectRef, UNREADABLE_NAMESPACE};
 use crate::parse::Node;
 use crate::raw::{Field, Map, ObjectMeta};
 use crate::resource::shared_text;
@@ -51,9 +51,13 @@ pub(super) fn check(
         "kind"
     });
     let name = name(meta, metadata_key, &mut check);
-    let namespace = namespace(&meta.namespace, &mut check);
+    let namespace = match field.is_invalid() || meta.namespace.is_invalid() {
+        true => shared_text(UNREADABLE_NAMESPACE),
+        false => namespace(&meta.namespace, kind, &mut check),
+    };
+    let is_readable = *namespace != *UNREADABLE_NAMESPACE;
     let metadata = Metadata {
-        has_good_name: name.is_some() && !check.failed(),
+        has_good_name: name.is_some() && is_readable && !check.failed(),
         name,
         name_span: if meta.name.is_written() {
             meta.name.span()
@@ -99,7 +103,8 @@ fn name(meta: &ObjectMeta, metadata_key: Span, check: &mut Check<'_>) -> Option<
     Some(Arc::from(name.as_str()))
 }
 
-fn namespace(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
+/// Returns the namespace. An invalid one is that of other kinds than security policies as written, for messages.
+fn namespace(field: &Field<String>, kind: Kind, check: &mut Check<'_>) -> Arc<str> {
     match field.get().map(String::as_str) {
         None | Some("") => shared_text(DEFAULT_NAMESPACE),
         Some(namespace) => {
@@ -113,6 +118,9 @@ fn namespace(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
                         format!("`{namespace}` is not a namespace"),
                     )
                     .help("use lower-case letters, digits and `-`");
+                if kind.is_security() {
+                    return shared_text(UNREADABLE_NAMESPACE);
+                }
             }
             shared_text(namespace)
         }

@@ -60,6 +60,8 @@ pub trait AnyObject: Any + Debug + Send + Sync {
     fn is_stand_in(&self) -> bool;
     /// Returns the object with access denied, which its rejected version restricts. `None` if it restricts access itself.
     fn restricted(&self) -> Option<Arc<dyn AnyObject>>;
+    /// Returns the object that stands in for this one, with the reference `id`, if its kind has stand-ins.
+    fn stand_in(&self, id: ObjectRef) -> Option<Arc<dyn AnyObject>>;
     /// Returns the position of the object in its file.
     fn order(&self) -> Order;
     /// Returns the same object with another origin and position.
@@ -91,6 +93,14 @@ impl<T: Spec> AnyObject for Object<T> {
         let mut restricted = self.with_spec(Arc::new(self.spec.restricted()?));
         restricted.fingerprint = !self.fingerprint;
         Some(Arc::new(restricted))
+    }
+
+    fn stand_in(&self, id: ObjectRef) -> Option<Arc<dyn AnyObject>> {
+        let spec = Arc::new(self.spec.stand_in()?);
+        Some(Arc::new(Object {
+            id,
+            ..self.with_spec(spec)
+        }))
     }
 
     fn order(&self) -> Order {

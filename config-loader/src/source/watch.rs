@@ -43,6 +43,8 @@ pub struct WatchSettings {
     pub poll: Duration,
     /// Strictness of validation.
     pub read: ReadOptions,
+    /// Whether security policies stay in effect for 60 s after their source has deleted all of them. Default: no.
+    pub keeps_policies: bool,
 }
 
 impl Default for WatchSettings {
@@ -51,6 +53,7 @@ impl Default for WatchSettings {
             debounce: Duration::from_millis(10),
             poll: Duration::from_secs(5),
             read: ReadOptions::default(),
+            keeps_policies: false,
         }
     }
 }

@@ -13,6 +13,8 @@ pub struct Quarantined {
     pub object: ObjectRef,
     /// Whether a last good version is in effect.
     pub in_force: bool,
+    /// Whether it denies what it selects, since it was never valid.
+    pub denies: bool,
     /// Reasons.
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -23,6 +23,7 @@ pub struct Check<'a> {
     /// Last diagnostic beyond the limit.
     dropped: Option<Diagnostic>,
     failed: bool,
+    is_misread: bool,
     options: ReadOptions,
     regexes: Budget,
 }
@@ -41,6 +42,7 @@ impl<'a> Check<'a> {
             found: Vec::new(),
             dropped: None,
             failed: false,
+            is_misread: false,
             options: ReadOptions::default(),
             regexes: Budget::default(),
         }
@@ -95,9 +97,16 @@ impl<'a> Check<'a> {
         &self.regexes
     }
 
-    /// Marks the object as rejected because of an error in its text that was already reported.
-    pub fn refuse(&mut self) {
+    /// Marks the object as rejected because of an error in its text that was already reported. `is_misread` tells whether
+    /// the error is outside of the object's rules.
+    pub fn refuse(&mut self, is_misread: bool) {
         self.failed = true;
+        self.is_misread = is_misread;
+    }
+
+    /// Whether the text outside of the object's rules has an error, so that a field without a value may be misspelled.
+    pub fn is_misread(&self) -> bool {
+        self.is_misread
     }
 
     /// Records an error. The object will be rejected.

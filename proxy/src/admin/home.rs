@@ -62,7 +62,7 @@ fn quarantined(html: &mut String, resources: &[QuarantineView]) {
         let effect = if resource.last_good_version_in_use {
             "its last good version stays in effect"
         } else {
-            "it has no effect"
+            "no version of it was valid"
         };
         let _ = writeln!(
             html,

@@ -31,6 +31,8 @@ pub struct Settings {
     pub is_service: bool,
     /// Strictness of reading resources.
     pub read: ReadOptions,
+    /// Whether security policies stay in effect for 60 s after their source has deleted all of them.
+    pub keeps_policies: bool,
     /// Remote clusters file; `identity` has its clusters as of the start.
     pub clusters: Option<ClustersFile>,
     /// Mesh configuration; `identity` has its providers as of the start.

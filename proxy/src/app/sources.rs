@@ -67,12 +67,14 @@ fn load(
     let updates = sender.clone();
     let watching = WatchSettings {
         read: settings.read,
+        keeps_policies: settings.keeps_policies,
         ..WatchSettings::default()
     };
     let (identity, now) = (settings.identity.clone(), sender.clone());
+    let root_namespace = identity.root_namespace.clone();
     let fleet = move || now.borrow().members.fleet(&identity);
     let (loaded, watch) = config_loader::watch_for(fleet, sources, watching, move |update| {
-        updates.send_modify(|found| found.apply_update(update));
+        updates.send_modify(|found| found.apply_update(update, &root_namespace));
     })
     .map_err(failed("cannot watch the configuration"))?;
     if let Some(missing) = unreadable(&loaded.diagnostics) {
@@ -86,7 +88,7 @@ fn load(
             found.set = loaded.set;
             found.diagnostics = loaded.diagnostics;
             found.quarantined = loaded.quarantined;
-            found.wait_for_policies();
+            found.wait_for_policies(&settings.identity.root_namespace);
             found.propagation.arrived(loaded.revisions, true);
         }
         !is_newer

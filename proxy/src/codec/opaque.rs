@@ -7,6 +7,7 @@
 mod first;
 mod guard;
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -45,7 +46,7 @@ enum Outcome {
     /// One side broke the connection.
     Broken(Side, io::Error),
     /// The proxy closed the connection.
-    Closed(ResponseFlags, &'static str),
+    Closed(ResponseFlags, Cow<'static, str>),
 }
 
 /// One direction of a connection.
@@ -230,6 +231,8 @@ impl<A: Handler> AcceptedConnection<A> {
         let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
         let (transport, ahead, _counts) = socket.into_parts();
+        let mut met = met;
+        let mut denial = met.record.denial.take();
         let mut pair = Pair::new(transport, ahead, met, guard);
         let outcome = poll_fn(|cx| {
             let polled = pair.poll(cx, &member, &server.scratch);
@@ -238,6 +241,12 @@ impl<A: Handler> AcceptedConnection<A> {
                 if passed.is_first {
                     server.telemetry.plaintext.count(client);
                 }
+            }
+            if polled.is_pending()
+                && let Some(denial) = &mut denial
+            {
+                let reason = ready!(denial.as_mut().poll(cx));
+                return Poll::Ready(Outcome::Closed(ResponseFlags::NONE, reason.into()));
             }
             polled
         })
@@ -303,15 +312,15 @@ impl ProxiedEndpoint {
             since.after(member.drain_time(limits.drain, limits.policy_drain))
         });
         if now >= drain {
-            return Err(Outcome::Closed(ResponseFlags::NONE, "drain_timeout"));
+            return Err(Outcome::Closed(ResponseFlags::NONE, "drain_timeout".into()));
         }
         if now >= limits.end {
             let details = "max_duration_timeout";
-            return Err(Outcome::Closed(ResponseFlags::DT, details));
+            return Err(Outcome::Closed(ResponseFlags::DT, details.into()));
         }
         if now >= idle {
             let details = "tcp_session_idle_timeout";
-            return Err(Outcome::Closed(ResponseFlags::SI, details));
+            return Err(Outcome::Closed(ResponseFlags::SI, details.into()));
         }
         Ok(idle.min(limits.end).min(drain))
     }
@@ -383,7 +392,7 @@ impl Pair {
                 }
                 Poll::Ready(Ok(None)) => {
                     let details = "mesh_tls_after_first_bytes";
-                    return Poll::Ready(Outcome::Closed(ResponseFlags::DPE, details));
+                    return Poll::Ready(Outcome::Closed(ResponseFlags::DPE, details.into()));
                 }
                 Poll::Ready(Err(error)) => return broke(Side::Downstream, error),
             }

@@ -320,7 +320,10 @@ fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
 
 /// Returns the number of objects that were read, including rejected ones.
 fn objects(loaded: &Loaded) -> usize {
-    let rejected = loaded.quarantined.iter().filter(|one| !one.in_force);
+    let rejected = loaded
+        .quarantined
+        .iter()
+        .filter(|one| !one.in_force && !one.denies);
     loaded.set.len() + rejected.count()
 }
 

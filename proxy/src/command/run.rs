@@ -203,6 +203,12 @@ pub struct ServeArgs {
         value_parser = clap::value_parser!(u8).range(0..=i64::from(TRUSTED_HOPS_MAX))
     )]
     pub trusted_hops: u8,
+    /// Close open raw TCP connections and tunnels, such as WebSockets, when policies change and deny them
+    #[arg(long, env = "STRAIT_AUTHZ_RECHECK_TCP")]
+    pub authz_recheck_tcp: bool,
+    /// Keep security policies in effect for 60 s when the files or a server delete all of a kind at once
+    #[arg(long, env = "STRAIT_AUTHZ_KEEP_ON_EMPTY")]
+    pub authz_keep_on_empty: bool,
     /// Limits of clients.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -332,6 +338,7 @@ impl ServeArgs {
             takeover: None,
             is_service: false,
             read: ReadOptions::default(),
+            keeps_policies: self.authz_keep_on_empty,
             clusters: None,
             mesh_config: None,
             identity,
@@ -434,6 +441,7 @@ impl ServeArgs {
             trusted_hops: usize::from(self.trusted_hops),
             ipv6_client_prefix: self.limits.rate_limit_ipv6_prefix,
             limits_before_authorization: self.limits.rate_limit_before_authorization,
+            recheck_tcp: self.authz_recheck_tcp,
             rate_limit_domain: Arc::from(&*self.limits.rate_limit_domain),
             rate_limit_fail_closed: self.limits.rate_limit_fail_closed,
             forwarded_host: self.forwarded_host,

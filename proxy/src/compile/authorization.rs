@@ -11,6 +11,7 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use config_loader::ResourceSet;
 use config_loader::catalog::policies_of;
 use config_loader::resource::Object;
 use config_loader::resource::istio::AuthorizationPolicy;
@@ -43,6 +44,14 @@ struct PolicyRules {
     tcp: Vec<Arc<Rule>>,
 }
 
+/// Returns the AuthorizationPolicies that apply to a proxy.
+pub fn selected<'a>(
+    resources: &'a ResourceSet,
+    identity: &'a Identity,
+) -> impl Iterator<Item = &'a Arc<Object<AuthorizationPolicy>>> {
+    policies_of::<AuthorizationPolicy>(resources, workload(identity))
+}
+
 impl KeptRules {
     /// Returns the policies that apply to a proxy; `None` without any.
     pub(in crate::compile) fn follow(
@@ -51,8 +60,7 @@ impl KeptRules {
         members: &Members,
     ) -> Option<Arc<Authorization>> {
         let identity = inputs.identity;
-        let mut selected: Vec<_> =
-            policies_of::<AuthorizationPolicy>(inputs.resources, workload(identity)).collect();
+        let mut selected: Vec<_> = selected(inputs.resources, identity).collect();
         selected.sort_by_key(|policy| {
             (
                 *policy.id.namespace != *identity.root_namespace,

@@ -5,6 +5,7 @@
 //! inbound traffic only, and a gateway all of it.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use hyper::{Request, StatusCode};
 
@@ -24,6 +25,9 @@ use crate::upstream::Client;
 use traffic::authz::{Authorization, Decision, DryRun, Policies, Rule, Subject};
 use traffic::claims::Claims;
 use traffic::route::normalize_host;
+
+/// Number of decisions of a worker of which the time of one is measured.
+const SAMPLED_OF: u64 = 1_024;
 
 /// Verifies the tokens of a request, finds its rule, and authorizes it. A rule that was found `before` is kept, unless
 /// claims may lead to another one.
@@ -177,6 +181,18 @@ pub(crate) fn of_connection<'a>(
     }
 }
 
+/// Judges a client again that was admitted before. Returns the reason of a denial.
+pub(super) fn deny_again(
+    worker: &Worker,
+    policies: &Policies,
+    subject: &Subject<'_>,
+) -> Option<String> {
+    match policies.decide(subject) {
+        Decision::Allowed(_) => None,
+        Decision::Denied(_) => judge(worker, policies, subject),
+    }
+}
+
 /// Judges by DENY and ALLOW policies. Returns the reason of a denial, in Envoy's words.
 fn judge(worker: &Worker, policies: &Policies, subject: &Subject<'_>) -> Option<String> {
     let is_tcp = subject.request.is_none();
@@ -184,7 +200,15 @@ fn judge(worker: &Worker, policies: &Policies, subject: &Subject<'_>) -> Option<
     if let Some(dry_run) = &policies.dry_run {
         judge_in_dry_run(worker, dry_run, subject, count);
     }
-    let (stage, rule) = match policies.decide(subject) {
+    let number = worker.decisions.get();
+    worker.decisions.set(number.wrapping_add(1));
+    let started = number.is_multiple_of(SAMPLED_OF).then(Instant::now);
+    let decision = policies.decide(subject);
+    if let Some(started) = started {
+        let took = started.elapsed();
+        worker.telemetry.evaluations.observe(worker.id, took);
+    }
+    let (stage, rule) = match decision {
         Decision::Allowed(rule) => {
             if policies.allow.is_some() || !policies.deny.is_empty() {
                 count(Stage::Allow, false);

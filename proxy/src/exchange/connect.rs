@@ -156,8 +156,8 @@ async fn copy_both_ways(downstream: HandedOver, opened: Opened) {
             record.finish(broken(side, &error), None);
         }
         Ended::CutOff(error) => record.finish(broken(Side::Downstream, &error), None),
-        Ended::Expired => record.finish(ResponseFlags::DT, Some("max_duration_timeout")),
-        Ended::Idle => record.finish(ResponseFlags::SI, Some("tcp_session_idle_timeout")),
+        Ended::Expired => record.finish(ResponseFlags::DT, Some("max_duration_timeout".into())),
+        Ended::Idle => record.finish(ResponseFlags::SI, Some("tcp_session_idle_timeout".into())),
     }
 }
 

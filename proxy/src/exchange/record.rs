@@ -11,6 +11,7 @@ pub mod peer;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -38,6 +39,9 @@ use traffic::filter::timeout;
 use traffic::limit::RouteLimits;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// Ready once policies deny a client, with the reason for the access log.
+pub type Denial = Pin<Box<dyn Future<Output = String>>>;
 
 /// Outcome of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +99,8 @@ pub struct Record {
     /// Whether the connection, or its stream, was switched to another protocol.
     tunnel: bool,
     ended: bool,
+    /// Waits for a change of policies that denies the request, if it becomes a tunnel.
+    pub(super) denial: Option<Denial>,
 }
 
 impl Record {
@@ -136,6 +142,7 @@ impl Record {
             upstream_time: None,
             tunnel: false,
             ended: false,
+            denial: None,
         })
     }
 
@@ -364,6 +371,11 @@ impl Record {
         self.tunnel = true;
         let tunnels = &self.connection.tunnels;
         tunnels.set(tunnels.get() + 1);
+    }
+
+    /// Records that policies have denied a tunnel.
+    pub fn record_denied_tunnel(&mut self, reason: String) {
+        self.details = reason.into();
     }
 
     /// Records a gRPC status in headers or trailers.

@@ -40,6 +40,9 @@ pub struct ExchangeSettings {
     /// Whether rate limits that read no headers count requests before those are authorized. Default: no. Source:
     /// `--rate-limit-before-authorization`.
     pub limits_before_authorization: bool,
+    /// Whether raw TCP connections and tunnels are judged again when policies change. Default: no. Source:
+    /// `--authz-recheck-tcp`.
+    pub recheck_tcp: bool,
     /// Domain of limits that the rate limit service counts. Default: `strait`. Source: `--rate-limit-domain`.
     pub rate_limit_domain: Arc<str>,
     /// Whether requests are refused when the rate limit service fails. Default: no. Source:
@@ -74,6 +77,7 @@ impl Default for ExchangeSettings {
             trusted_hops: 0,
             ipv6_client_prefix: 64,
             limits_before_authorization: false,
+            recheck_tcp: false,
             rate_limit_domain: Arc::from("strait"),
             rate_limit_fail_closed: false,
             forwarded_host: false,

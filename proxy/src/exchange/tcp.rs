@@ -20,8 +20,9 @@ use crate::exchange::authorize;
 use crate::exchange::downstream::connection::{Handshake, PeerIdentity};
 use crate::exchange::ext_authz;
 use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::recheck::{self, TcpClient};
 use crate::exchange::record::log::host;
-use crate::exchange::record::{health, peer};
+use crate::exchange::record::{Denial, health, peer};
 use crate::exchange::select::proxied::{NamedHost, is_loop};
 use crate::exchange::select::target::{PickedEndpoint, Target, Tried};
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
@@ -123,7 +124,7 @@ async fn find(
     // for undecided connections, the client is identified later
     if !record.is_undecided {
         let tls = record.tls.clone();
-        record.admit(snapshot, tls.as_deref()).await?;
+        record.admit(snapshot, tls.as_ref()).await?;
     }
     let Some(request) = asked.connect.as_deref() else {
         return target(worker, snapshot, asked, record);
@@ -395,6 +396,8 @@ pub struct Record {
     /// judges.
     is_unjudged: bool,
     counted: bool,
+    /// Waits for a change of policies that denies the connection.
+    pub denial: Option<Denial>,
 }
 
 impl Record {
@@ -434,6 +437,7 @@ impl Record {
                 .as_ref()
                 .is_some_and(|routes| routes.federated.is_some()),
             counted: false,
+            denial: None,
         }
     }
 
@@ -485,22 +489,29 @@ impl Record {
         self.stats.tcp().opened(self.worker.id);
         self.counted = true;
         let snapshot = self.worker.snapshot();
-        self.admit(&snapshot, tls.as_deref()).await
+        self.admit(&snapshot, tls.as_ref()).await
     }
 
     /// Checks the admission of the connection, by the current policies of its listener.
     async fn admit(
         &mut self,
         snapshot: &SnapshotRef,
-        tls: Option<&Handshake>,
+        handshake: Option<&Rc<Handshake>>,
     ) -> Result<(), LocalReply> {
+        let tls = handshake.map(|tls| &**tls);
         let listener = snapshot.listener(&self.listener, self.client.destination);
         let listener = listener.ok_or(LocalReply::NO_CONNECTION_RULE)?;
         let peer = PeerIdentity::new(tls);
         admit(listener, peer)?;
-        if self.is_unjudged {
+        if self.is_unjudged || !listener.direction.is_judged() {
             return Ok(());
         }
+        self.denial = recheck::of_connection(&self.worker, || TcpClient {
+            listener: Arc::clone(&self.listener),
+            client: self.client,
+            server_name: self.server_name.clone(),
+            tls: handshake.cloned(),
+        });
         let Some(authorization) = authorize::of_listener(snapshot, listener) else {
             return Ok(());
         };
@@ -550,11 +561,9 @@ impl Record {
     }
 
     /// Ends the record with its flags, and with the reason if the proxy closed the connection.
-    pub fn finish(mut self, flags: ResponseFlags, termination: Option<&'static str>) {
+    pub fn finish(mut self, flags: ResponseFlags, termination: Option<Cow<'static, str>>) {
         self.flags = flags;
-        if let Some(termination) = termination {
-            self.termination = Some(termination.into());
-        }
+        self.termination = termination.or(self.termination.take());
     }
 
     fn log(&self) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arc_swap::Cache;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use tokio::sync::Notify;
 
 use super::body::feed::Mirroring;
 use super::body::replay::ReplayBudget;
@@ -72,6 +73,10 @@ pub struct Worker {
     pub(super) tokens: RefCell<TokenCache>,
     /// Pending connects.
     pub connects: PendingConnects,
+    /// Notified when other policies apply, if connections are judged again.
+    pub policies_changed: Notify,
+    /// Number of decisions of policies, of which some are timed.
+    pub(super) decisions: Cell<u64>,
     /// Endpoints at addresses that clients dialed.
     pub(super) dialed: DialedEndpoints,
     /// Addresses of hosts that clients of the HTTP proxy named.
@@ -115,6 +120,8 @@ impl Worker {
             mirroring: Rc::default(),
             tokens: RefCell::default(),
             connects: PendingConnects::default(),
+            policies_changed: Notify::new(),
+            decisions: Cell::default(),
             dialed: DialedEndpoints::new(parts.registry),
             names: Names::new(parts.resolve, parts.private),
             told_unknown: Cell::default(),

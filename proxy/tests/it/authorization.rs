@@ -4,6 +4,7 @@ mod access;
 mod connections;
 mod explained;
 mod external;
+mod failsafe;
 mod fields;
 mod gloo;
 mod identity;

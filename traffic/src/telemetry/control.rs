@@ -69,6 +69,8 @@ pub struct ControlState {
     /// Number of AuthorizationPolicies that apply to the proxy: enforced, in dry run, and denying because they were never
     /// valid.
     pub policies: [u64; 3],
+    /// Number of these whose newest version is rejected.
+    pub quarantined_policies: u64,
     /// Current certificates by source.
     pub certificates: Vec<CertificateState>,
     /// Time of the last fetch of each key set in use, by URL without query.
@@ -122,6 +124,11 @@ impl ControlStats {
     /// Reports the AuthorizationPolicies that apply to the proxy: enforced, in dry run, and denying.
     pub fn set_policies(&self, policies: [u64; 3]) {
         self.lock().policies = policies;
+    }
+
+    /// Reports the number of AuthorizationPolicies that apply to the proxy and whose newest version is rejected.
+    pub fn set_quarantined_policies(&self, policies: u64) {
+        self.lock().quarantined_policies = policies;
     }
 
     /// Reports the certificates of all servers.

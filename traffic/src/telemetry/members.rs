@@ -138,11 +138,17 @@ impl<L, const N: usize> Tally<L, N> {
     /// Adds one to the counter with this number.
     #[inline]
     pub fn count(&self, worker: WorkerId, value: usize) {
+        self.add(worker, value, 1);
+    }
+
+    /// Adds to the counter with this number.
+    #[inline]
+    pub fn add(&self, worker: WorkerId, value: usize, count: u64) {
         let zeroes = || CachePadded::new([const { AtomicU64::new(0) }; N]);
         let make = || (0..=self.workers).map(|_| zeroes()).collect();
         let cells: &[_] = self.cells.get_or_init(make);
         let (index, writers) = cell_index(worker, cells.len());
-        bump(&cells[index][value], 1, writers);
+        bump(&cells[index][value], count, writers);
     }
 
     /// The counts so far, over all workers.

@@ -1,7 +1,9 @@
 //! Counters of authorization: matches of policies, and decisions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::cells::WorkerId;
 use super::members::Tally;
 
 /// Labels of the matches of one policy.
@@ -63,6 +65,24 @@ impl Stage {
 
 /// Decisions by step, result and transport.
 pub type DecisionTally = Tally<(), { Stage::ALL.len() * 4 }>;
+
+/// Upper bounds of the buckets of an [`EvaluationTally`] below `+Inf`, in nanoseconds.
+pub const EVALUATION_BOUNDS: [u64; 11] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 1_000_000, 10_000_000,
+];
+
+/// Times of sampled decisions: a counter per bucket, then the sum in nanoseconds.
+pub type EvaluationTally = Tally<(), { EVALUATION_BOUNDS.len() + 2 }>;
+
+impl EvaluationTally {
+    /// Counts a decision that took this time.
+    pub fn observe(&self, worker: WorkerId, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = EVALUATION_BOUNDS.partition_point(|bound| *bound < nanos);
+        self.count(worker, bucket);
+        self.add(worker, EVALUATION_BOUNDS.len() + 1, nanos);
+    }
+}
 
 /// Decision of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

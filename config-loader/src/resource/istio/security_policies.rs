@@ -11,6 +11,8 @@ pub struct PolicyScope {
     pub selector: BTreeMap<String, String>,
     /// Objects that the policy is attached to. If there are any, it never applies by its namespace or by labels.
     pub targets: Vec<PolicyTarget>,
+    /// Whether the workloads of a rejected policy cannot be read, so that they are all of its namespace.
+    pub is_unread: bool,
 }
 
 /// Object that a policy is attached to.

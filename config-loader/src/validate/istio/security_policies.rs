@@ -65,13 +65,18 @@ pub(super) fn scope(
         && !conflicts.contains(&true)
         && !selector.is_invalid()
         && !target.is_invalid()
-        && !targets.is_invalid();
+        && !targets.is_invalid()
+        && !(labels.is_empty() && all.is_empty() && check.is_misread());
     match is_read {
         true => PolicyScope {
             selector: labels,
             targets: all,
+            is_unread: false,
         },
-        false => PolicyScope::default(),
+        false => PolicyScope {
+            is_unread: true,
+            ..PolicyScope::default()
+        },
     }
 }
 

@@ -237,7 +237,7 @@ fn rejections(text: &mut String, proxy: &Value) {
     for object in objects.into_iter().flatten() {
         let effect = match object["lastGoodVersionInUse"] == true {
             true => "its last good version is in effect",
-            false => "it has no effect",
+            false => "no version of it was valid",
         };
         let name = clean(proxy["metadata"]["name"].as_str().unwrap_or(""));
         let of = clean(object["object"].as_str().unwrap_or(""));

@@ -18,6 +18,7 @@ use crate::exchange::downstream::body::{DownstreamBody, Switched};
 use crate::exchange::message::clean::{Cleaned, Upgrade};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::message::readdress::readdress;
+use crate::exchange::recheck;
 use crate::exchange::record::Record;
 use crate::exchange::select::affinity::{self, Affinity, HashedHead};
 use crate::exchange::select::context::RequestContext;
@@ -80,6 +81,11 @@ pub(in crate::exchange) fn prepare<'a>(
         });
     };
     let destination = context.worker.random(|rng| split.pick(rng));
+    if cleaned.upgrade == Upgrade::Asked && context.worker.settings.recheck_tcp {
+        cleaned.show(request.headers_mut());
+        let client = (context.connection, context.origin);
+        record.denial = Some(recheck::of_request(context.worker, client, request));
+    }
     let admitted =
         pick(context, destination, request, cleaned, record).and_then(|(picked, cookie)| {
             Ok((admit(&picked, request, cleaned.upgrade)?, picked, cookie))

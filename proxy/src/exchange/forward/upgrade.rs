@@ -7,6 +7,7 @@ use tokio::io::copy_bidirectional_with_sizes;
 
 use crate::exchange::counted::{Count, Counted};
 use crate::exchange::downstream::body::{HandedOver, Switched};
+use crate::exchange::recheck::denial;
 use crate::exchange::record::{Ending, Record};
 use crate::exchange::worker::Worker;
 use crate::telemetry::Gauge;
@@ -31,7 +32,8 @@ pub fn tunnel(worker: &Rc<Worker>, downstream: Switched, upstream: Upgraded, rec
     });
 }
 
-async fn copy_both_ways(downstream: Switched, mut upstream: Upgraded, record: Box<Record>) {
+async fn copy_both_ways(downstream: Switched, mut upstream: Upgraded, mut record: Box<Record>) {
+    let denial = denial(record.denial.take());
     // if the client is gone, the record says so
     let Some(HandedOver {
         connection,
@@ -44,10 +46,14 @@ async fn copy_both_ways(downstream: Switched, mut upstream: Upgraded, record: Bo
     let sides = (&mut downstream, &mut upstream);
     let copying = copy_bidirectional_with_sizes(sides.0, sides.1, BUFFER_BYTES, BUFFER_BYTES);
     // a side that breaks leaves no other trace: the record has the bytes until then
-    tokio::select! {
+    let denied = tokio::select! {
         biased;
-        _ = copying => {}
-        _ = cut_off => {}
+        _ = copying => None,
+        _ = cut_off => None,
+        reason = denial => Some(reason),
+    };
+    if let Some(reason) = denied {
+        downstream.count.record_denied_tunnel(reason);
     }
     downstream.count.finish(Ending::Complete);
 }

@@ -7,6 +7,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Weak;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::sync::watch;
@@ -15,18 +16,33 @@ use super::pending::PendingConnect;
 use super::target::{PickedEndpoint, Tried};
 use crate::exchange::worker::Worker;
 use crate::telemetry::Counter;
+use traffic::authz::Authorization;
 
 /// Maximum number of moves of a pending connect for one request, raw TCP connection or mirror. Later connects run to
 /// their end, whatever happens to their endpoints.
 pub const MOVES_MAX: u8 = 16;
 
-/// Lets the pending connects of a worker check their endpoints whenever endpoints have changed, until the worker ends.
+/// Lets the pending connects of a worker check their endpoints whenever endpoints have changed, until the worker ends, and
+/// connections their policies.
 pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
+    let mut policies = None;
     while changes.changed().await.is_ok() {
         let Some(worker) = worker.upgrade() else {
             return;
         };
         worker.connects.endpoints_changed();
+        if worker.settings.recheck_tcp {
+            policies_changed(&worker, &mut policies);
+        }
+    }
+}
+
+/// Wakes the connections of a worker if other policies apply than `before`.
+fn policies_changed(worker: &Worker, before: &mut Option<Arc<Authorization>>) {
+    let now = worker.snapshot().authorization.clone();
+    if now.as_ref().map(Arc::as_ptr) != before.as_ref().map(Arc::as_ptr) {
+        *before = now;
+        worker.policies_changed.notify_waiters();
     }
 }
 

@@ -1,10 +1,11 @@
 //! Converts cells to the families of the `prometheus` crate. Iterators are lazy: a family is made when it is encoded.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus::proto::{
-    Counter as CounterValue, Gauge as GaugeValue, LabelPair, Metric, MetricFamily, MetricType,
+    Bucket, Counter as CounterValue, Gauge as GaugeValue, Histogram, LabelPair, Metric,
+    MetricFamily, MetricType,
 };
 
 use super::super::access_log::AccessLogTotals;
@@ -16,7 +17,7 @@ use traffic::telemetry::members::{
     MemberLabels, MemberState, ReplayCause, ReplayLabels, ShiftReason,
 };
 use traffic::telemetry::names::{self, Counter, Family, Gauge, Series, label};
-use traffic::telemetry::policies::Decided;
+use traffic::telemetry::policies::{Decided, EVALUATION_BOUNDS};
 use traffic::telemetry::routes::CLASSES;
 
 /// Downstream connections, by listener and protocol.
@@ -120,7 +121,7 @@ pub(super) fn cluster_attempts(stats: &StatsRegistry) -> [MetricFamily; 3] {
 }
 
 /// Decisions of authorization and matches of its policies, without values that never occurred.
-pub(super) fn authorization(telemetry: &Telemetry) -> [MetricFamily; 4] {
+pub(super) fn authorization(telemetry: &Telemetry) -> [MetricFamily; 5] {
     let decisions = Decided::all().zip(telemetry.decisions.totals());
     let decisions = decisions.filter(|(_, count)| *count > 0);
     let decisions = decisions.map(|(decided, count)| {
@@ -151,16 +152,34 @@ pub(super) fn authorization(telemetry: &Telemetry) -> [MetricFamily; 4] {
             });
         counts.collect::<Vec<_>>()
     };
-    let states = ["enforced", "dry_run", "denying"]
-        .into_iter()
-        .zip(telemetry.control.state().policies);
+    let state = telemetry.control.state();
+    let states = ["enforced", "dry_run", "denying", "quarantined"].into_iter();
+    let states = states.zip(
+        state
+            .policies
+            .into_iter()
+            .chain([state.quarantined_policies]),
+    );
     let states = states.map(|(state, count)| (vec![pair(label::STATE, state)], count as f64));
     [
         counter_family(names::AUTHZ_DECISIONS, decisions),
+        evaluations(telemetry),
         counter_family(names::AUTHZ_MATCHES, matches(false)),
         counter_family(names::AUTHZ_SHADOW, matches(true)),
         gauge_family(names::AUTHZ_POLICIES, states),
     ]
+}
+
+/// Times of sampled decisions, if there are any.
+fn evaluations(telemetry: &Telemetry) -> MetricFamily {
+    let totals = telemetry.evaluations.totals();
+    let [counts @ .., sum] = &totals;
+    let counted = EVALUATION_BOUNDS.into_iter().zip(counts.iter().copied());
+    let counted = counted.map(|(bound, count)| (bound as f64 / 1e9, count));
+    let all = (counts.iter().sum(), Duration::from_nanos(*sum));
+    let histogram = (all.0 > 0).then(|| histogram_metric(Vec::new(), counted, all));
+    let histograms = histogram.into_iter().collect();
+    family_of(names::AUTHZ_EVALUATION, MetricType::HISTOGRAM, histograms)
 }
 
 /// Plain-text connections to workloads that also accept mutual TLS of the mesh.
@@ -373,6 +392,31 @@ pub(super) fn gauge_family(
         metric
     });
     family_of(family, MetricType::GAUGE, metrics.collect())
+}
+
+/// Makes a histogram from the counts of its buckets below `+Inf`, its total count and its sum.
+pub(super) fn histogram_metric(
+    labels: Vec<LabelPair>,
+    counted: impl Iterator<Item = (f64, u64)>,
+    (total, sum): (u64, Duration),
+) -> Metric {
+    let mut count = 0;
+    let mut buckets = Vec::new();
+    // the encoder adds the last bucket, `+Inf`, with the total count
+    for (bound, counted) in counted {
+        count += counted;
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(bound);
+        bucket.set_cumulative_count(count);
+        buckets.push(bucket);
+    }
+    let mut histogram = Histogram::default();
+    histogram.set_sample_count(total);
+    histogram.set_sample_sum(sum.as_secs_f64());
+    histogram.set_bucket(buckets);
+    let mut metric = Metric::from_label(labels);
+    metric.set_histogram(histogram);
+    metric
 }
 
 pub(super) fn family_of(family: Family, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {

@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 
-use super::families::{counter_family, family_of, gauge_family, pair};
+use super::families::{counter_family, family_of, gauge_family, histogram_metric, pair};
 use traffic::telemetry::names::{self, label};
 use traffic::telemetry::propagation::{BOUNDS, PropagationStats, Tracked};
 
@@ -46,21 +46,6 @@ fn labels(of: &Tracked) -> Vec<LabelPair> {
 }
 
 fn histogram(of: &Tracked) -> Metric {
-    let mut count = 0;
-    let mut buckets = Vec::new();
-    // the encoder adds the last bucket, `+Inf`, with the total count
-    for (bound, counted) in BOUNDS.iter().zip(of.buckets) {
-        count += counted;
-        let mut bucket = Bucket::default();
-        bucket.set_upper_bound(*bound);
-        bucket.set_cumulative_count(count);
-        buckets.push(bucket);
-    }
-    let mut histogram = Histogram::default();
-    histogram.set_sample_count(of.buckets.iter().sum());
-    histogram.set_sample_sum(of.sum.as_secs_f64());
-    histogram.set_bucket(buckets);
-    let mut metric = Metric::from_label(labels(of));
-    metric.set_histogram(histogram);
-    metric
+    let counted = BOUNDS.into_iter().zip(of.buckets);
+    histogram_metric(labels(of), counted, (of.buckets.iter().sum(), of.sum))
 }

@@ -142,6 +142,11 @@ fn rejected_policy_keeps_its_last_version_or_denies_what_it_selects() {
     edge.expect("valid", &[("/", 200), ("/admin", 403)]);
     edge.set_rejected(&[policy("a", &format!("{own}, {bad}"))]);
     edge.expect("last good version", &[("/", 200), ("/admin", 403)]);
+    let quarantined = || {
+        let state = [("state", "quarantined")];
+        edge.proxy.metric("strait_authz_policies", &state)
+    };
+    assert_eq!(quarantined(), 1.0);
     let elsewhere = format!("selector: {{matchLabels: {{app: web}}}}, {bad}");
     edge.set(&[policy("a", &elsewhere), policy("b", "rules: [{}]")]);
     edge.expect(
@@ -150,6 +155,7 @@ fn rejected_policy_keeps_its_last_version_or_denies_what_it_selects() {
     );
     edge.set(&[]);
     edge.expect("none", &[("/admin", 200)]);
+    assert_eq!(quarantined(), 0.0);
     edge.set(&[policy(
         "c",
         &format!("selector: {{matchLabels: {{app: web}}}}, {bad}"),

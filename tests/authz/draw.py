@@ -1,6 +1,9 @@
 """Draws AuthorizationPolicies and requests from small alphabets, so that they match often."""
 
+import ipaddress
 import json
+import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 STRAIT = ["127.0.0.3", "127.0.0.4"]
@@ -68,6 +71,14 @@ LINES = [("x-a", "v1"), ("x-a", "v2"), ("X-A", "v1"), ("x-a", ""), ("x-a", "V1")
 FORWARDED = ["10.0.0.1", "10.0.0.1, 127.1.0.1", "10.0.0.2,10.0.0.1", "bad", "10.0.0.1:80", "::ffff:10.0.0.1",
              "2001:db8::1", "10.0.0.1,", "", "[2001:db8::1]:80", "10.0.0.1, bad"]
 SERVER_NAMES = ["a.test", "b.test", "x.a.test", "A.test", None]
+NAME = re.compile(r"[A-Za-z0-9]+(\.[A-Za-z0-9]+)*")
+HOST = re.compile(rf"{NAME.pattern}\.?(:[0-9]+)?")
+# Fields of which a condition compares the same.
+SAME = {"source.ip": "ipBlocks", "remote.ip": "remoteIpBlocks", "source.principal": "principals",
+        "source.namespace": "namespaces", "source.serviceAccount": "serviceAccounts",
+        "source.trustDomain": "trustDomains", "request.headers[:method]": "methods", "destination.port": "ports",
+        "request.headers[:authority]": "hosts", "request.headers[host]": "hosts",
+        "request.headers[x-forwarded-for]": "", "request.headers[:path]": ""}
 
 
 @dataclass
@@ -97,14 +108,21 @@ class Request:
 
 
 class Draw:
-    """Draws the policies and the requests of one set from a seed. Most sets have one field only, which decides."""
+    """Draws the policies and the requests of one set from a seed.
+
+    Two of three sets have one field only, which decides: each field in its turn. Requests have values that those of the
+    policies match, or nearly do.
+    """
 
     def __init__(self, random, world, number):
         self.random, self.world, self.number = random, world, number
         ports = [str(port) for port in world.ports]
         self.fields = {**FIELDS, "operation": {**FIELDS["operation"], "ports": [*ports, f"0{ports[0]}", "80"]}}
         self.conditions = {**CONDITIONS, "destination.port": ports}
-        self.hops, self.single, self.paths = random.randrange(2), self.chance(0.7), []
+        self.hops, self.used = random.randrange(2), defaultdict(list)
+        fields = [(inner, name) for inner, names in sorted(self.fields.items()) for name in sorted(names)]
+        fields += [("when", key) for key in sorted(self.conditions) if key not in SAME]
+        self.single = fields[(number - number // 3) % len(fields)] if number % 3 else None
         self.policies = [self._policy(i) for i in range(1 if self.single else random.randint(1, 4))]
         self.text = json.dumps([policy["spec"] for policy in self.policies])
 
@@ -129,36 +147,39 @@ class Draw:
         return 1 if self.single else self.random.choice([1, *range(1, most + 1)])
 
     def _rule(self):
-        if self.single and self.chance(0.45):
-            return {"when": [self._condition()]}
+        if self.single:
+            inner, name = self.single
+            if inner == "when":
+                return {"when": [self._condition(name)]}
+            return {"from" if inner == "source" else "to": [{inner: self._element(inner, [name])}]}
         rule = {}
         for key, inner, probability in (("from", "source", 0.5), ("to", "operation", 0.65)):
-            if self.chance(probability) and not (self.single and rule):
-                rule[key] = [{inner: self._element(inner)} for _ in range(self._count(2))]
-        if self.chance(0.45) and not (self.single and rule):
-            rule["when"] = [self._condition() for _ in range(self._count(2))]
+            if self.chance(probability):
+                names = self.random.sample(sorted(self.fields[inner]), self._count(3))
+                rule[key] = [{inner: self._element(inner, names)} for _ in range(self._count(2))]
+        if self.chance(0.45):
+            keys = self.random.choices(sorted(self.conditions), k=self._count(2))
+            rule["when"] = [self._condition(key) for key in keys]
         return rule if rule or self.chance(0.05) else self._rule()
 
-    def _element(self, inner):
-        names = self.random.sample(sorted(self.fields[inner]), self._count(3))
+    def _element(self, inner, names):
         if "serviceAccounts" in names:
             names = [name for name in names if name not in ("principals", "namespaces")]
         element = {}
         for name in names:
             negative = f"not{name[0].upper()}{name[1:]}"
-            element.update(self._values(self.fields[inner][name], name, negative))
+            element.update(self._values(name, self.fields[inner][name], name, negative))
         return element
 
-    def _condition(self):
-        key = self.random.choice(sorted(self.conditions))
-        return {"key": key, **self._values(self.conditions[key], "values", "notValues")}
+    def _condition(self, key):
+        return {"key": key, **self._values(SAME.get(key, key), self.conditions[key], "values", "notValues")}
 
-    def _values(self, alphabet, positive, negative):
+    def _values(self, name, alphabet, positive, negative):
         keys = self.random.choice([[positive]] * 6 + [[negative]] * 3 + [[positive, negative]])
         if positive == "paths":
             alphabet = [*alphabet, *(self._path_value() for _ in range(len(alphabet) // 2))]
         found = {key: self.random.sample(alphabet, min(len(alphabet), self.random.choice([1, 1, 2]))) for key in keys}
-        self.paths += sum(found.values(), []) if positive == "paths" else []
+        self.used[name] += sum(found.values(), [])
         return found
 
     def _path(self):
@@ -177,11 +198,34 @@ class Draw:
 
     def _similar_path(self):
         """A path that a value of the policies may match."""
-        random, path = self.random, self.random.choice(self.paths)
+        random, path = self.random, self.random.choice(self.used["paths"])
         for operator, texts in (("{**}", ["", "a", "a/b", "/", "a//b"]), ("{*}", ["a", "a", "", "a/b", "%2F", "a;v=1"]),
                                 ("*", ["", "a", "/a", "/"])):
             path = path.replace(operator, random.choice(texts))
         return path if path.startswith("/") else f"/{path}"
+
+    def _similar(self, name, parts):
+        """A text that a value of a field matches, or nearly does; `parts` are in the place of `*`. Or None."""
+        random = self.random
+        if not self.used[name] or self.chance(0.25):
+            return None
+        text = random.choice(self.used[name]).replace("*", random.choice(parts))
+        if self.chance(0.2):
+            text = random.choice([text.swapcase(), f"{text}{parts[-1]}", f"{parts[-1]}{text}"])
+        return text
+
+    def _similar_address(self, name, fits):
+        """An address at an edge of a network of a field, or just beyond it. Or None."""
+        if not self.used[name] or self.chance(0.25):
+            return None
+        network = ipaddress.ip_network(self.random.choice(self.used[name]), strict=False)
+        first, last = (int(network[i]) for i in (0, -1))
+        values = (first, first + 1, last, last + 1, first - 1)
+        values = [value for value in values if 0 <= value < 1 << network.max_prefixlen]
+        found = [address for address in map(type(network[0]), values) if fits(address)]
+        address = self.random.choice(found) if found else None
+        mapped = getattr(address, "ipv4_mapped", None)
+        return f"::ffff:{mapped}" if mapped else address and str(address)
 
     def _about(self, *names):
         """Whether the policies have a field or a condition of these names."""
@@ -191,22 +235,37 @@ class Draw:
         random, world = self.random, self.world
         port = random.choice(world.ports)
         identity = self._about("rincipals", "amespaces", "erviceAccounts", "rustDomains", "source.", "sni")
-        if identity and self.chance(0.6):
+        if identity and self.chance(0.85):
             port = world.ports[2]
         method, path = random.choice(METHODS), random.choice(PATHS) if self.chance(0.6) else self._path()
-        if self.paths and self.chance(0.5):
+        if self.used["methods"] and self.chance(0.6):
+            method = random.choice(sorted(set(METHODS)))
+        if self.used["paths"] and self.chance(0.6):
             path = self._similar_path()
         path += random.choice(QUERIES)
-        host, lines = random.choice(HOSTS), random.choices(LINES, k=random.choice([0, 1, 1, 2, 3]))
+        host = self._similar("hosts", ["a.test", "x", "x.a", ".test"])
+        if not host or not HOST.fullmatch(host):
+            host = random.choice(HOSTS)
+        lines = random.choices(LINES, k=random.choice([0, 1, 1, 2, 3]))
+        for key in [key for key in self.used if key.startswith("request.headers[")]:
+            value = self._similar(key, ["", "v", "1"])
+            if value is not None:
+                lines.insert(random.randrange(len(lines) + 1), (key[len("request.headers["):-1], value))
         # Not `OPTIONS *`, nor a port that is empty: Envoy refuses such targets before its filters.
         if self.chance(0.03):
             path = f"http://{random.choice(HOSTS).removesuffix(':')}{path}"
         for _ in range(random.choice([1, 1, 2] if self._about("emoteIp", "remote.ip") else [0, 0, 0, 1, 1, 2])):
-            lines.append(("x-forwarded-for", random.choice(FORWARDED)))
-        request = Request(port, method, path, [("Host", host), *lines], random.choice(SOURCES), signed=world.tokens)
+            address = self._similar_address("remoteIpBlocks", lambda _: True)
+            lines.append(("x-forwarded-for", address or random.choice(FORWARDED)))
+        source = self._similar_address("ipBlocks", lambda address: int(address) >> 16 in range(0x7F01, 0x7FFF))
+        request = Request(port, method, path, [("Host", host), *lines], source or random.choice(SOURCES),
+                          signed=world.tokens)
         if self.chance(0.8 if self._about("equestPrincipals", "request.auth") else 0.2):
             request.token = random.choice(sorted(world.tokens))
         if port == world.ports[2]:
-            request.tls, request.server_name = True, random.choice(SERVER_NAMES)
-            request.certificate = random.choice([None, *world.certificates])
+            name = self._similar("connection.sni", ["", "x", "x.a"])
+            request.tls = True
+            request.server_name = name if name and NAME.fullmatch(name) else random.choice(SERVER_NAMES)
+            names = list(world.certificates)
+            request.certificate = random.choice([*(names[:5] if self.chance(0.6) else names), None])
         return request

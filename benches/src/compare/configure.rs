@@ -15,6 +15,7 @@ mod haproxy;
 mod nginx;
 mod plan;
 pub mod strait;
+mod token;
 
 pub use feature::Feature;
 pub use plan::{ConfigFile, Others, Plan, Proxy, Work, address, prefix, request_headers};

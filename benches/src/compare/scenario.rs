@@ -32,6 +32,7 @@ impl Scenario {
             Self::Features => courses::features(),
             Self::FeatureCosts => courses::feature_costs(),
             Self::Authz => courses::authz(),
+            Self::Jwt => courses::jwt(),
             Self::H2c => courses::h2c(),
             Self::Large => courses::large(),
             Self::Https => courses::https(),

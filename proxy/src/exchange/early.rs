@@ -84,13 +84,13 @@ async fn admit(
     cleaned: &mut Cleaned<'_>,
     record: &mut Record,
 ) -> Result<Option<Box<HeaderMap>>, LocalReply> {
-    limit::admit(limits, context, request, cleaned, record)?;
+    let described = limit::admit(limits, context, request, cleaned, record)?;
     let service = context.snapshot.rate_limit_service.as_ref();
-    match service.filter(|_| !limits.global.is_empty()) {
+    match service.filter(|_| !described.is_empty()) {
         None => Ok(None),
         // boxed: few routes have limits that a service counts
         Some(service) => {
-            let added = Box::pin(limit::service::ask(limits, service, context, request)).await;
+            let added = Box::pin(limit::service::ask(described, service, context, request)).await;
             added.map(|added| (!added.is_empty()).then(|| Box::new(added)))
         }
     }

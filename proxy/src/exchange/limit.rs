@@ -1,14 +1,16 @@
 //! Limits on requests and on their bodies, by the policy of the route.
 
+mod described;
 mod messages;
 pub(super) mod service;
 
 use std::sync::Arc;
 
-use hyper::Request;
 use hyper::body::Body;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Request, Version};
 
+use self::described::{Described, describe};
 use super::downstream::body::{BODY_TOO_LARGE, DownstreamBody};
 use super::downstream::origin::Origin;
 use super::message::clean::Cleaned;
@@ -16,7 +18,6 @@ use super::message::local_reply::LocalReply;
 use super::record::Record;
 use super::select::context::RequestContext;
 use super::select::find_route::{Found, authority, matched_head};
-use super::worker::Worker;
 use crate::runtime::clock;
 use crate::telemetry::Counter;
 use crate::upstream::Protocol;
@@ -28,18 +29,18 @@ const X_RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit
 const X_RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Counts a request whose route has limits, and limits its body.
+/// Counts a request whose route has limits, and limits its body. Returns its description for the rate limit service.
 ///
 /// # Errors
 ///
 /// The reply to a request that is refused: 429 or 413.
-pub(super) fn admit(
-    limits: &Arc<RouteLimits>,
+pub(super) fn admit<'a>(
+    limits: &'a Arc<RouteLimits>,
     context: &RequestContext<'_>,
     request: &mut Request<DownstreamBody>,
     cleaned: &mut Cleaned<'_>,
     record: &mut Record,
-) -> Result<(), LocalReply> {
+) -> Result<Described<'a>, LocalReply> {
     if limits.reads_added {
         cleaned.show(request.headers_mut());
     }
@@ -47,22 +48,25 @@ pub(super) fn admit(
         true => Part::Late,
         false => Part::All,
     };
-    count(limits, part, context.origin, request, record)?;
+    let described = count(limits, part, context.origin, request, record)?;
     // a stream of gRPC has any number of messages
-    let is_stream = || record.is_grpc() && speaks_http2(context);
-    let body_max = limits.body_max.filter(|_| !is_stream());
-    body_max.map_or(Ok(()), |most| limit_body(most, request, record))
+    let is_stream = || record.is_grpc() && is_http2(request.version(), context);
+    if let Some(most) = limits.body_max.filter(|_| !is_stream()) {
+        limit_body(most, request, record)?;
+    }
+    Ok(described)
 }
 
-/// Whether all destinations of a request speak HTTP/2, as services of gRPC do. What a client says of its request does not
-/// make it a stream of messages.
-fn speaks_http2(context: &RequestContext<'_>) -> bool {
+/// Whether a request came by HTTP/2, and all of its destinations speak it, as clients and services of gRPC do. What a
+/// client says of its request does not make it a stream of messages.
+fn is_http2(version: Version, context: &RequestContext<'_>) -> bool {
     let split = context.found.route().split.as_ref();
-    let mut destinations = split.into_iter().flat_map(Split::entries);
-    destinations.all(|(_, one)| {
+    let destinations = split.into_iter().flat_map(Split::entries);
+    let mut speak_it = destinations.map(|(_, one)| {
         let cluster = context.snapshot.cluster(one.cluster);
         cluster.is_some_and(|cluster| cluster.protocol == Protocol::Http2)
-    })
+    });
+    version == Version::HTTP_2 && speak_it.all(|speaks_it| speaks_it)
 }
 
 /// Counts a request before its token is verified and policies judge it, by the rules that read only its address, method,
@@ -90,17 +94,21 @@ pub(super) fn is_refused(found: &Result<Found, LocalReply>) -> bool {
     refusal.is_some_and(|reply| reply.status == LocalReply::RATE_LIMITED.status)
 }
 
-fn count<B>(
-    limits: &RouteLimits,
+/// Counts a request by the rules of this proxy, and describes it for those of the rate limit service.
+fn count<'a, B>(
+    limits: &'a RouteLimits,
     part: Part,
     origin: &Origin,
     request: &Request<B>,
     record: &Record,
-) -> Result<(), LocalReply> {
+) -> Result<Described<'a>, LocalReply> {
     let worker = record.worker();
-    let counted = counted_request(worker, origin, request, |request| {
-        limits.count(request, part, clock::now())
-    });
+    let authority = authority(request).unwrap_or_default();
+    let host = normalize_host(authority);
+    let head = matched_head(request, origin.scheme, authority, &host);
+    let prefix = worker.settings.ipv6_client_prefix;
+    let request = CountedRequest::new(head, origin.client.ip(), prefix);
+    let counted = limits.count(&request, part, clock::now());
     for _ in 0..counted.overflowed {
         worker.count(Counter::RateLimitKeysOverflowed);
     }
@@ -116,23 +124,12 @@ fn count<B>(
             if counted.is_counted {
                 worker.count(Counter::RateLimitAllowed);
             }
-            Ok(())
+            Ok(match part {
+                Part::Early => Described::default(),
+                Part::All | Part::Late => describe(limits, &request),
+            })
         }
     }
-}
-
-/// Calls `use_it` with what rules compare of a request.
-fn counted_request<B, T>(
-    worker: &Worker,
-    origin: &Origin,
-    request: &Request<B>,
-    use_it: impl FnOnce(&CountedRequest<'_>) -> T,
-) -> T {
-    let authority = authority(request).unwrap_or_default();
-    let host = normalize_host(authority);
-    let head = matched_head(request, origin.scheme, authority, &host);
-    let prefix = worker.settings.ipv6_client_prefix;
-    use_it(&CountedRequest::new(head, origin.client.ip(), prefix))
 }
 
 /// Refuses a body whose declared length is too large, and ends one without a length when it becomes so.

@@ -1,8 +1,8 @@
 //! Calls of services that help to decide about a request: a whole request, a whole response.
 //!
 //! Sent over the worker's pools to an endpoint of the service's cluster, so that the DestinationRule of the service
-//! applies: TLS, limits, balancing, outlier detection. Never retried, but sent again once if an idle connection turns
-//! out to be closed. A call that is dropped is canceled.
+//! applies: TLS, limits, balancing, outlier detection. Never retried, and sent again once only if the endpoint says that
+//! it did not process the call: a service that counts must not count twice. A call that is dropped is canceled.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -28,7 +28,7 @@ use crate::pool::ConnectionChoice;
 use crate::snapshot::ServiceCluster;
 use crate::upstream::{Client, Protocol};
 use traffic::cluster::Outcome;
-use traffic::error::Error;
+use traffic::error::{Error, Kind};
 use traffic::filter::Scheme;
 
 /// Largest number of bytes of a response.
@@ -190,7 +190,7 @@ async fn exchange(
             false => UpstreamBody::Whole(Box::new(body.clone())),
         };
         match own.send(parts.clone(), body, choice).await {
-            Err(failed) if choice == ConnectionChoice::Any && failed.may_repeat() => {
+            Err(failed) if choice == ConnectionChoice::Any && is_unprocessed(&failed.error) => {
                 choice = ConnectionChoice::Fresh;
             }
             sent => break sent.map_err(|failed| failed.error),
@@ -206,6 +206,12 @@ async fn exchange(
         own.report(outcome);
     }
     Ok(response)
+}
+
+/// Whether the endpoint has refused the stream of a call, so that it did not process it. An idle connection that is
+/// closed before a byte of the call was written is replaced by the pool.
+fn is_unprocessed(error: &Error) -> bool {
+    error.kind() == Kind::UpstreamRefusedStream
 }
 
 /// Returns the head of a request to a service.

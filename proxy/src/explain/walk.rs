@@ -80,12 +80,11 @@ fn walk(
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    answer
-        .hints
-        .extend(scheme_hint(question, listener, &connection));
+    let hint = scheme_hint(question, listener, &connection);
+    answer.hints.extend(hint);
     let (found, origin) = find(&mut request, &connection, &shared, settings);
     request.uri().path().clone_into(&mut answer.request.path);
-    let hosts = listener.http(connection.security());
+    let hosts = listener.http(connection.security()).map(|hosts| &**hosts);
     let local = connection.client.destination.ip();
     let virtual_host = hosts.and_then(|hosts| host_at(hosts, &answer.request.host, local));
     if let Some(host) = virtual_host {
@@ -97,7 +96,7 @@ fn walk(
     match found {
         Ok(found) => {
             let host = &answer.request.host;
-            answer.virtual_host = Some(chosen(&found, hosts.map(|hosts| &**hosts), host));
+            answer.virtual_host = Some(chosen(&found, hosts, host));
             let request = ExplainedRequest {
                 connection: &connection,
                 scheme: origin.scheme,
@@ -110,8 +109,7 @@ fn walk(
             let virtual_host = virtual_host.map(|host| &**host);
             refused(&mut answer, &refusal, virtual_host, origin.scheme, &request);
             if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
-                let host = &answer.request.host;
-                let hints = host_hints(host, hosts.map(|hosts| &**hosts), &part, survey);
+                let hints = host_hints(&answer.request.host, hosts, &part, survey);
                 answer.hints.extend(hints);
             }
         }

@@ -15,12 +15,12 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 use tonic_prost::ProstCodec;
 
-use crate::support::DEADLINE;
 use crate::support::mesh::{documents, everything_to, gateway, routes, service};
 use crate::support::origin::{Back, Body, Origin};
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::Raw;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
+use crate::support::{DEADLINE, client};
 use crate::upstream_tls;
 
 /// Request and response message.
@@ -218,7 +218,11 @@ async fn stream_of_the_server_ends_with_its_status_in_trailers() {
 async fn both_sides_stream_at_the_same_time() {
     let server = server();
     let proxy = Proxy::with(|edge| everything_to(edge, &server));
-    let mut client = Client::connect(&proxy).await;
+    chat(&mut Client::connect(&proxy).await).await;
+}
+
+/// Sends 20 notes in a stream, each after the answer to the one before.
+async fn chat(client: &mut Client) {
     client.0.ready().await.unwrap();
     let (ask, mut asked) = tokio::sync::mpsc::channel(1);
     let asked = stream::poll_fn(move |cx| asked.poll_recv(cx));
@@ -235,6 +239,34 @@ async fn both_sides_stream_at_the_same_time() {
     }
     drop(ask);
     assert_eq!(told.message().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn limit_of_bodies_is_not_for_streams_of_messages() {
+    let server = server();
+    let limit = "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\nmetadata: {name: small}\n\
+                 spec: {targetRefs: [{group: networking.istio.io, kind: VirtualService, name: all}], \
+                 requestBuffer: {limit: 10}}\n";
+    let proxy = Proxy::with(|edge| documents([everything_to(edge, &server), limit.to_owned()]));
+    chat(&mut Client::connect(&proxy).await).await;
+    assert_eq!(server.seen().len(), 1);
+    // gRPC is HTTP/2: what else claims to be a call is one body
+    for framing in [
+        "Content-Length: 11\r\n\r\n01234567890",
+        "Transfer-Encoding: chunked\r\n\r\nb\r\n01234567890\r\n0\r\n\r\n",
+    ] {
+        let head =
+            "POST /notes.Notes/Chat HTTP/1.1\r\nHost: a.test\r\nContent-Type: application/grpc\r\n";
+        let reply = Raw::connect(proxy.edge)
+            .send(format!("{head}{framing}"))
+            .reply();
+        assert!(!reply.has("grpc-status: 0"), "{reply:?}");
+    }
+    let too_large = proxy.metric("strait_request_bodies_too_large_total", &[]);
+    assert_eq!(too_large, 2.0);
+    let mut client = client::Client::connect(client::Front::H2, proxy.edge).await;
+    let post = client::post("/notes.Notes/Chat", "01234567890");
+    assert_eq!(client.call(post).await.status, 413);
 }
 
 #[tokio::test]

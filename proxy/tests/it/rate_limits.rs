@@ -65,10 +65,15 @@ impl Edge {
 
     /// Puts these policies into effect.
     fn set(&self, policies: &[String]) {
+        self.change("policies.yaml", &documents(policies));
+    }
+
+    /// Puts a file into effect.
+    fn change(&self, name: &str, text: &str) {
         let generation = || self.proxy.metric("strait_config_generation", &[]);
         let before = generation();
-        self.proxy.write("policies.yaml", documents(policies));
-        eventually("policies are in effect", || generation() > before);
+        self.proxy.write(name, text);
+        eventually("the change is in effect", || generation() > before);
     }
 
     fn request(&self, headers: &str) -> Reply {
@@ -240,6 +245,11 @@ fn conditions_select_requests() {
             "GET / ",
         ),
         ("{sourceCIDR: {value: 127.0.0.0/8}}", "GET / ", ""),
+        (
+            "{sourceCIDR: {value: '::ffff:127.0.0.0/104'}}",
+            "GET / ",
+            "",
+        ),
         ("{sourceCIDR: {value: 10.0.0.0/8}}", "", "GET / "),
     ] {
         edge.set(&[local(&[&hourly(0, selectors)])]);
@@ -250,6 +260,34 @@ fn conditions_select_requests() {
             }
         }
     }
+}
+
+#[test]
+fn spelling_of_a_host_does_not_get_around_a_limit() {
+    let edge = Edge::start(&[]);
+    let status = |host: &str| {
+        let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        edge.send(&text).status
+    };
+    let spellings = ["a.test", "A.test", "a.test:80", "a.test.", "a.TEST.:81"];
+    for condition in [
+        "value: a.test",
+        "value: 'A.test:80'",
+        "type: RegularExpression, value: 'a[.]test'",
+        "value: b.test, invert: true",
+    ] {
+        let selector = format!("{{headers: [{{name: Host, {condition}}}]}}");
+        edge.set(&[local(&[&hourly(0, &selector)])]);
+        assert_eq!(spellings.map(status), [429; 5], "{condition}");
+        assert_eq!(status("b.test"), 200, "{condition}");
+        assert_eq!(status("B.test:80"), 200, "{condition}");
+    }
+    edge.set(&[local(&[&hourly(
+        1,
+        "{headers: [{name: host, type: Distinct}]}",
+    )])]);
+    assert_eq!(spellings.map(status), [200, 429, 429, 429, 429]);
+    assert_eq!(status("b.test"), 200);
 }
 
 #[test]

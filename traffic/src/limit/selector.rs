@@ -127,7 +127,12 @@ impl Selector {
                 Some(Some(Distinct::Text(value.as_bytes())))
             }
             Self::Header(_, ValueMatch::Distinct) => {
-                Some(Some(Distinct::Text(head.authority.as_bytes())))
+                Some(Some(Distinct::Text(head.host.as_bytes())))
+            }
+            // another spelling of a host reaches the same routes, and must not get around a limit
+            Self::Header(HeaderKey::Host, ValueMatch::Matches(wanted, inverted)) => {
+                let mut spellings = [head.authority, head.host].into_iter();
+                holds(spellings.any(|host| wanted.matches(host.as_bytes())) != *inverted)
             }
             Self::Header(key, ValueMatch::Matches(wanted, inverted)) => {
                 holds(key.any_line(head, |line| wanted.matches(line)) != *inverted)

@@ -111,6 +111,8 @@ fn conditions_select_requests() {
             &[],
             true,
         ),
+        (header("host", exact("shop.example", false)), one, &[], true),
+        (header("host", exact("shop.example", true)), one, &[], false),
         (
             methods(&[(get.clone(), false), (post.clone(), false)]),
             one,

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::plan::{ConfigFile, Others, Plan, STREAMS_MAX, Work};
+use super::token::{ISSUER, JWKS};
 
 const NAME: &str = "envoy.yaml";
 
@@ -67,6 +68,7 @@ fn connection_manager(plan: &Plan) -> String {
         .collect();
     let policies = match plan.others {
         Others::Policies(count) => rbac(count),
+        Others::Tokens { envoy_keeps_them } => jwt(envoy_keeps_them),
         Others::None | Others::Plain(_) | Others::Featured(_) => String::new(),
     };
     format!(
@@ -115,6 +117,29 @@ fn rbac(count: usize) -> String {
                 action: DENY
                 policies:
 {policies}"
+    )
+}
+
+/// Returns the filter that Istio makes of a RequestAuthentication, which has no cache.
+fn jwt(keeps_tokens: bool) -> String {
+    let cache = keeps_tokens.then_some("jwt_cache_config: {}");
+    let cache = cache.unwrap_or_default();
+    format!(
+        "          - name: envoy.filters.http.jwt_authn
+            typed_config:
+              \"@type\": {EXTENSIONS}.filters.http.jwt_authn.v3.JwtAuthentication
+              providers:
+                tokens:
+                  issuer: {ISSUER}
+                  forward: true
+                  payload_in_metadata: payload
+                  local_jwks: {{ inline_string: '{JWKS}' }}
+                  {cache}
+              rules:
+              - match: {{ prefix: / }}
+                requires:
+                  requires_any: {{ requirements: [{{ provider_name: tokens }}, {{ allow_missing: {{}} }}] }}
+"
     )
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::feature::{Feature, HEADERS};
+use super::token;
 use crate::compare::tls::Credentials;
 use crate::compare::tool::Tool;
 
@@ -93,6 +94,11 @@ pub enum Others {
     Featured(usize),
     /// This many policies that deny other requests by method and path.
     Policies(usize),
+    /// Verification of the token that every request has.
+    Tokens {
+        /// Whether Envoy keeps verified tokens.
+        envoy_keeps_them: bool,
+    },
 }
 
 /// Configuration of a proxy in a scenario.
@@ -134,7 +140,7 @@ impl Plan {
 
     /// Returns the headers of the requests, except the host.
     pub fn request_headers(&self) -> &'static [(&'static str, &'static str)] {
-        request_headers(self.feature)
+        request_headers(self.feature, self.others)
     }
 
     /// Returns the addresses of the endpoints.
@@ -147,10 +153,14 @@ impl Plan {
 pub(super) const STREAMS_MAX: u32 = 128;
 
 /// Returns the headers of the requests for a feature or a plain route, except the host.
-pub fn request_headers(feature: Option<Feature>) -> &'static [(&'static str, &'static str)] {
-    match feature {
-        Some(_) => &HEADERS,
-        None => &[],
+pub fn request_headers(
+    feature: Option<Feature>,
+    others: Others,
+) -> &'static [(&'static str, &'static str)] {
+    match (feature, others) {
+        (Some(_), _) => &HEADERS,
+        (None, Others::Tokens { .. }) => &token::HEADERS,
+        (None, _) => &[],
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::feature::Feature;
 use super::plan::{ConfigFile, Others, Plan, Work};
+use super::token::{ISSUER, JWKS};
 
 mod costs;
 mod features;
@@ -42,6 +43,10 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
             ));
             String::new()
         }
+        Others::Tokens { .. } => {
+            files.push(ConfigFile::new(watched.join("tokens.yaml"), tokens()));
+            String::new()
+        }
         Others::Plain(count) => features::plain_rules(count),
         Others::Featured(count) => features::featured_rules(count),
     };
@@ -72,6 +77,17 @@ spec: {{action: DENY, rules: [{{to: [{{operation: {{methods: [POST], paths: [/ot
         )
     };
     (0..count).map(policy).collect()
+}
+
+/// Returns the RequestAuthentication with the issuer of the token.
+fn tokens() -> String {
+    format!(
+        "apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {{name: tokens, namespace: default}}
+spec: {{jwtRules: [{{issuer: {ISSUER}, jwks: '{JWKS}', forwardOriginalToken: true}}]}}
+"
+    )
 }
 
 /// Returns the command line arguments of Strait.

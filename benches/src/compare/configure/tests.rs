@@ -271,9 +271,16 @@ fn strait_reads_its_resources_without_complaint() {
         others: Others::Policies(3),
         ..three_prefixes()
     };
+    let tokens = Plan {
+        others: Others::Tokens {
+            envoy_keeps_them: true,
+        },
+        ..three_prefixes()
+    };
     for plan in [
         three_prefixes(),
         policies,
+        tokens,
         with_tls(),
         of(Work::Grpc),
         of(Work::Tcp),

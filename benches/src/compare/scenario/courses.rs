@@ -125,6 +125,29 @@ pub(super) fn authz() -> Course {
     }
 }
 
+/// Returns the scenario of tokens. All requests have the same one.
+pub(super) fn jwt() -> Course {
+    let of = |label: &'static str, others| Variant {
+        label: label.into(),
+        others,
+        ..Variant::catch_all(None)
+    };
+    let tokens = |envoy_keeps_them| Others::Tokens { envoy_keeps_them };
+    Course {
+        title: "Requests with a token",
+        text: "64 connections, responses of 128 bytes. Every request has the same token, signed with RS256 and a key of \
+               2,048 bits. Strait keeps verified tokens, and Envoy does where its cache is on; Istio does not turn it on."
+            .to_owned(),
+        proxies: &[Proxy::Strait, Proxy::Before, Proxy::Envoy],
+        variants: vec![
+            of("no token", Others::None),
+            of("a token", tokens(false)),
+            of("a token, Envoy with its cache", tokens(true)),
+        ],
+        ..one_route(Load::Http1 { connections: 64 }, None)
+    }
+}
+
 /// Returns the scenario of feature costs. All variants have the same requests and the same number of endpoints.
 pub(super) fn feature_costs() -> Course {
     let of = |feature: Feature| Variant {

@@ -30,6 +30,8 @@ pub enum Scenario {
     FeatureCosts,
     /// 0, 1, 100 and 1,000 policies that deny other requests.
     Authz,
+    /// Requests with a token that is verified.
+    Jwt,
     /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
     H2c,
     /// Responses of 1 MiB.
@@ -60,7 +62,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All scenarios, in the order of the tables.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Small,
         Self::Routes,
         Self::Endpoints,
@@ -68,6 +70,7 @@ impl Scenario {
         Self::Features,
         Self::FeatureCosts,
         Self::Authz,
+        Self::Jwt,
         Self::H2c,
         Self::Large,
         Self::Https,
@@ -110,6 +113,7 @@ impl Scenario {
             Self::Features => "features",
             Self::FeatureCosts => "feature-costs",
             Self::Authz => "authz",
+            Self::Jwt => "jwt",
             Self::H2c => "h2c",
             Self::Large => "large",
             Self::Https => "https",

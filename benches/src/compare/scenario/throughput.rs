@@ -147,7 +147,7 @@ fn turn(
         path: &course.path,
         tls: course.tls && running.is_some(),
         http1_only: running.is_none() && course.work == Work::Http,
-        headers: request_headers(variant.feature),
+        headers: request_headers(variant.feature, variant.others),
         pid,
     };
     let line = load.command(&bench.tools, &bench.material, &aim, length)?;

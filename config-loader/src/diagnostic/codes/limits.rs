@@ -12,6 +12,7 @@ codes! {
     RL009 Error "requestBuffer has a limit, a number of bytes";
     RL010 Error "a cost is a number from 0";
     RL011 Error "a regex is of the RE2 dialect, not empty, and has at most 1024 bytes";
+    RL012 Error "a method is a token";
     RL101 Warning "a target is of a kind that is read";
     RL102 Warning "a target exists, and so does its rule";
     RL103 Warning "a target has one BackendTrafficPolicy";
@@ -20,4 +21,5 @@ codes! {
     RL106 Warning "clients cannot choose the value that they are told apart by";
     RL107 Warning "a limit on bodies is for requests that are not gRPC";
     RL108 Warning "a request costs no more than its limit";
+    RL109 Warning "a condition is one that requests can meet: paths are normalized, and methods have upper case";
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::diagnostic::codes::limits::{
-    RL003, RL004, RL005, RL006, RL007, RL008, RL010, RL011, RL104, RL108,
+    RL003, RL004, RL005, RL006, RL007, RL008, RL010, RL011, RL012, RL104, RL108, RL109,
 };
 use crate::raw::Field;
 use crate::raw::envoy_gateway as raw;
@@ -15,6 +15,7 @@ use crate::resource::istio::{Pattern, StringMatch};
 use crate::span::Span;
 use crate::validate::scalar::RegexCodes;
 use crate::validate::{Check, api, scalar};
+use traffic::route::normalize_path;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const UNITS: [(&str, Duration); 7] = [
@@ -164,11 +165,18 @@ fn select(
     }
     let mut methods = Vec::new();
     for (entry, method) in scalar::items(&raw.methods, check) {
-        let Some(name) = api::some_text(&method.value) else {
-            let found = check.error(RL004, entry.span(), "a method has no value");
+        let Some(name) = api::some_text(&method.value).filter(|name| scalar::is_header_name(name))
+        else {
+            let message = format!("`{}` is not a method", api::text(&method.value));
+            let found = check.error(RL012, entry.span(), message);
             found.help("write `{value: GET}`");
             continue;
         };
+        if name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+            let message = format!("no request has the method `{name}`: their case counts");
+            let found = check.warning(RL109, entry.span(), message);
+            found.help(format!("write `{}`", name.to_ascii_uppercase()));
+        }
         methods.push((name, method.invert.get() == Some(&true)));
     }
     if !methods.is_empty() {
@@ -253,6 +261,17 @@ fn path(field: &Field<raw::PathMatch>, check: &mut Check<'_>) -> Option<Selector
     let written = raw.value.get().map_or("/", String::as_str);
     let is_path = written.starts_with('/') && api::not_of_a_path(written).is_none();
     let is_inverted = raw.invert.get() == Some(&true);
+    let normal = normalize_path(written);
+    if !matches!(kind, Compare::Regex) && is_path && !normal.as_ref().is_ok_and(|it| it == written)
+    {
+        let message =
+            format!("no path matches `{written}`: paths are compared after normalization");
+        let found = check.warning(RL109, raw.value.span(), message);
+        match normal {
+            Ok(normal) => found.help(format!("write `{normal}`")),
+            Err(problem) => found.help(format!("remove the condition: the {problem}")),
+        };
+    }
     let matched = match kind {
         Compare::Regex => PathMatch::Whole(text(kind, &raw.value, check)?),
         _ if !is_path => {

@@ -116,7 +116,10 @@ fn rules_are_checked() {
         (one(""), vec!["E RL004"]),
         (one("methods: [{value: GET}]"), vec![]),
         (one("methods: []"), vec!["E RL004"]),
-        (one("methods: [{}]"), vec!["E RL004"]),
+        (one("methods: [{}]"), vec!["E RL012"]),
+        (one("methods: [{value: G T}]"), vec!["E RL012"]),
+        (one("methods: [{value: get}]"), vec!["W RL109"]),
+        (one("methods: [{value: PROPFIND}]"), vec![]),
         (header("name: x-a, value: a"), vec![]),
         (
             header("name: x-a, type: RegularExpression, value: 'a+'"),
@@ -147,6 +150,15 @@ fn rules_are_checked() {
         (one("path: {}"), vec![]),
         (one("path: {value: a}"), vec!["E RL007"]),
         (one("path: {value: '/a?b'}"), vec!["E RL007"]),
+        (one("path: {value: /a%2Fb}"), vec![]),
+        (one("path: {value: /%61}"), vec!["W RL109"]),
+        (one("path: {type: Exact, value: /a/../b}"), vec!["W RL109"]),
+        (one("path: {type: Exact, value: /ä}"), vec!["W RL109"]),
+        (one("path: {value: /a%00}"), vec!["W RL109"]),
+        (
+            one("path: {type: RegularExpression, value: '/%61'}"),
+            vec![],
+        ),
         (
             one("path: {type: RegularExpression, value: '['}"),
             vec!["E RL011"],

@@ -82,9 +82,13 @@ fn access_policy(
     let sources = scalar::items(&raw.source_selector, check);
     let sources = sources.into_iter().map(|(_, raw)| source(raw, check));
     let sources: Vec<SourceSelector> = sources.collect();
+    // a reference means one account: in a principal, a wildcard would admit others
+    let is_name = |part: &Arc<str>| !part.is_empty() && !part.contains('*');
     let mut accounts = sources.iter().flat_map(|source| &source.service_accounts);
-    if accounts.any(|account| account.name.is_empty() || account.namespace.is_empty()) {
-        return Err("a service account has no name or no namespace".to_owned());
+    if !accounts.all(|account| is_name(&account.name) && is_name(&account.namespace)) {
+        return Err(
+            "a service account has no name or no namespace, or a wildcard in it".to_owned(),
+        );
     }
     let mut names = sources
         .iter()

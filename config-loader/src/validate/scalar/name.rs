@@ -88,7 +88,19 @@ pub fn ip(text: &str) -> Option<IpAddr> {
     text.parse().ok()
 }
 
-/// Parses an IP address or CIDR block.
+/// Parses an IP address or CIDR block. Clients with IPv4-mapped addresses have IPv4, so that such a block is one of IPv4.
 pub fn subnet(text: &str) -> Option<IpNet> {
-    text.parse().ok().or_else(|| ip(text).map(IpNet::from))
+    let net = text.parse().ok().or_else(|| ip(text).map(IpNet::from));
+    net.map(unmapped)
+}
+
+/// Returns a network of IPv4-mapped addresses as a network of IPv4.
+fn unmapped(network: IpNet) -> IpNet {
+    let IpNet::V6(v6) = network else {
+        return network;
+    };
+    let bits = v6.prefix_len().checked_sub(96);
+    let mapped = v6.addr().to_ipv4_mapped().zip(bits);
+    let mapped = mapped.and_then(|(v4, bits)| IpNet::new(IpAddr::V4(v4), bits).ok());
+    mapped.unwrap_or(network)
 }

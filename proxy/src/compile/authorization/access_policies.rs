@@ -301,7 +301,11 @@ mod tests {
             ),
             (
                 account("name: s"),
-                "Absent access policy /: a service account has no name or no namespace",
+                "Absent access policy /: a service account has no name or no namespace, or a wildcard in it",
+            ),
+            (
+                account("name: 's*', namespace: a"),
+                "Absent access policy /: a service account has no name or no namespace, or a wildcard in it",
             ),
         ] {
             assert_eq!(sources(&selectors), expected, "{selectors}");

@@ -22,7 +22,7 @@ use crate::compile::rules::scope::{RuleScope, Sourced};
 use traffic::limit::{GlobalRule, LimitRule, PathMatch, RouteLimits, Selector, ValueMatch};
 use traffic::provenance::Provenance;
 use traffic::registry::Rate;
-use traffic::route::HeaderKey;
+use traffic::route::{HeaderKey, TextMatch, normalize_host};
 
 type Policy = Arc<Object<BackendTrafficPolicy>>;
 
@@ -159,9 +159,13 @@ fn limits(policy: &Policy, target: &str, clusters: &Clusters<'_>) -> Option<Arc<
 
 fn selector(written: &WrittenSelector) -> Option<Selector> {
     Some(match written {
-        WrittenSelector::Header(name, wanted) => {
-            Selector::Header(HeaderKey::parse(name)?, value(wanted))
-        }
+        WrittenSelector::Header(name, wanted) => match (HeaderKey::parse(name)?, value(wanted)) {
+            (HeaderKey::Host, ValueMatch::Matches(TextMatch::Exact(host), is_inverted)) => {
+                let host = TextMatch::Exact(normalize_host(&host).into());
+                Selector::Header(HeaderKey::Host, ValueMatch::Matches(host, is_inverted))
+            }
+            (key, wanted) => Selector::Header(key, wanted),
+        },
         WrittenSelector::Methods(methods) => {
             let methods = methods.iter().filter_map(|(method, is_inverted)| {
                 Some((Method::from_bytes(method.as_bytes()).ok()?, *is_inverted))

@@ -9,8 +9,9 @@ use std::time::Duration;
 use hyper::Request;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::messages::{Descriptor, Limit, Pair, RateLimitRequest, RateLimitResponse, Status};
-use super::{counted_request, limit_headers};
+use super::described::Described;
+use super::limit_headers;
+use super::messages::{Pair, RateLimitRequest, RateLimitResponse, Status};
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::message::header_changes::is_copied;
 use crate::exchange::message::local_reply::LocalReply;
@@ -18,7 +19,7 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::service_call::{CallError, ServiceCall};
 use crate::snapshot::ServiceCluster;
 use crate::telemetry::Counter;
-use traffic::limit::{GlobalRule, RouteLimits};
+use traffic::limit::GlobalRule;
 
 const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
@@ -42,17 +43,14 @@ const X_ENVOY_RATELIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelim
 ///
 /// The reply to a request that is refused: 429, or 500 if the service fails and the proxy fails closed.
 pub(in crate::exchange) async fn ask(
-    limits: &RouteLimits,
+    described: Described<'_>,
     service: &ServiceCluster,
     context: &RequestContext<'_>,
     request: &mut Request<DownstreamBody>,
 ) -> Result<HeaderMap, LocalReply> {
     let worker = context.worker;
     let settings = &worker.settings;
-    let (rules, descriptors) = descriptors(limits, context, request);
-    if rules.is_empty() {
-        return Ok(HeaderMap::new());
-    }
+    let Described { rules, descriptors } = described;
     let message = RateLimitRequest {
         domain: settings.rate_limit_domain.to_string(),
         descriptors,
@@ -102,47 +100,6 @@ pub(in crate::exchange) async fn ask(
             worker.count(Counter::RateLimitServiceDenied);
             Err(refused(status, headers))
         }
-    }
-}
-
-/// Returns the rules that select a request, and a descriptor of each.
-fn descriptors<'a>(
-    limits: &'a RouteLimits,
-    context: &RequestContext<'_>,
-    request: &Request<DownstreamBody>,
-) -> (Vec<&'a GlobalRule>, Vec<Descriptor>) {
-    counted_request(context.worker, context.origin, request, |counted| {
-        let selected = limits.global.iter().filter_map(|rule| {
-            let entries = rule.entries(counted)?.into_iter();
-            let descriptor = Descriptor {
-                entries: entries
-                    .map(|(key, value)| Pair {
-                        key: key.into_owned(),
-                        value: value.into_owned(),
-                    })
-                    .collect(),
-                limit: Some(Limit {
-                    requests_per_unit: rule.requests,
-                    unit: unit(rule.unit),
-                }),
-                hits_addend: (rule.cost != 1).then(|| rule.cost.into()),
-            };
-            Some((rule, descriptor))
-        });
-        selected.unzip()
-    })
-}
-
-/// Returns the number of a unit in `envoy.type.v3.RateLimitUnit`.
-fn unit(unit: Duration) -> i32 {
-    match unit.as_secs() {
-        0..=1 => 1,
-        60 => 2,
-        3_600 => 3,
-        86_400 => 4,
-        2_592_000 => 5,
-        31_536_000 => 6,
-        _ => 7,
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::connection::Connection;
 use super::incoming::Incoming;
 use super::message::{Fault, Message};
-use super::reading::{Reading, Sent};
+use super::reading::{Reading, Rest, Sent};
 use crate::upstream::tls::{late_refusal, refused_late};
 use traffic::error::{BoxError, Error, Kind};
 use wire::http1::response::head::{self, Head};
@@ -193,8 +193,8 @@ impl Connection {
         B::Error: Into<BoxError>,
     {
         let wire = Rc::clone(&self.wire);
-        let done = Rc::new(Cell::new(false));
-        let told = Rc::clone(&done);
+        let rest = Rc::new(Cell::new(Rest::Pending));
+        let told = Rc::clone(&rest);
         let (response, response_over) = oneshot::channel();
         tokio::task::spawn_local(async move {
             let mut send = pin!(poll_fn(
@@ -205,10 +205,11 @@ impl Connection {
                 _ = response_over => timeout(REST_TIME_MAX, send).await.ok(),
             };
             match sent {
-                Some(Ok(())) => told.set(true),
+                Some(Ok(())) => told.set(Rest::Sent),
                 Some(Err(fault)) => {
                     tracing::debug!(?fault, "request body stopped after its response");
                     if let Fault::Body(_) = fault {
+                        told.set(Rest::Failed);
                         // the endpoint must not wait for the rest
                         let _ = poll_fn(|cx| wire.poll(|stream| stream.poll_shutdown(cx))).await;
                     }
@@ -216,10 +217,7 @@ impl Connection {
                 None => tracing::debug!("upstream takes no more of the request"),
             }
         });
-        Sent::InTheBackground {
-            done,
-            _response: response,
-        }
+        Sent::InTheBackground { rest, response }
     }
 }
 

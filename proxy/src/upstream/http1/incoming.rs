@@ -49,7 +49,7 @@ impl Incoming {
     /// # Errors
     ///
     /// [`Kind::UpstreamClosed`] if the connection ends before the body, [`Kind::UpstreamProtocol`] if its framing is
-    /// malformed.
+    /// malformed, [`Kind::DownstreamBody`] if the body of the request fails.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -67,6 +67,11 @@ impl Incoming {
                 Ok(Step::More) => {}
                 Err(error) => return Poll::Ready(Some(Err(self.give_up(error.into())))),
             }
+            if connection.reading.sent.has_failed(cx) {
+                let error = Error::new(Kind::DownstreamBody);
+                return Poll::Ready(Some(Err(self.give_up(error))));
+            }
+            let decoder = &connection.reading.decoder;
             let until_close = *decoder == Decoder::UntilClose;
             match ready!(connection.poll_fill(cx)) {
                 Ok(0) if until_close => connection.reading.decoder = Decoder::End,

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::task::Context;
 
 use tokio::sync::oneshot;
 
@@ -33,21 +34,42 @@ pub(super) enum Sent {
     Whole,
     /// Sent by a task.
     InTheBackground {
-        /// Set when all is sent.
-        done: Rc<Cell<bool>>,
-        /// Dropped when the response ends.
-        _response: oneshot::Sender<()>,
+        /// Progress of the task.
+        rest: Rc<Cell<Rest>>,
+        /// Dropped when the response ends; closed when the task does.
+        response: oneshot::Sender<()>,
     },
     /// Failed.
     Broken,
+}
+
+/// Rest of a request that is sent by a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// The body has failed, so that the endpoint never gets a whole request.
+    Failed,
+    /// Not all is sent.
+    Pending,
+    /// All is sent.
+    Sent,
 }
 
 impl Sent {
     pub(super) fn is_whole(&self) -> bool {
         match self {
             Sent::Whole => true,
-            Sent::InTheBackground { done, .. } => done.get(),
+            Sent::InTheBackground { rest, .. } => rest.get() == Rest::Sent,
             Sent::Broken => false,
+        }
+    }
+
+    /// Whether the body of the request has failed; wakes the task of `cx` when it does.
+    pub(super) fn has_failed(&mut self, cx: &mut Context<'_>) -> bool {
+        match self {
+            Sent::InTheBackground { rest, response } => {
+                response.poll_closed(cx).is_ready() && rest.get() == Rest::Failed
+            }
+            Sent::Whole | Sent::Broken => false,
         }
     }
 }

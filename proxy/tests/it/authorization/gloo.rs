@@ -100,6 +100,9 @@ fn sources_of_access_policies_are_identities_of_clusters() {
         ),
         (account("name: other, namespace: edge"), (403, 403)),
         (account("namespace: edge"), (403, 403)),
+        (account("name: '*', namespace: edge"), (403, 403)),
+        (account("name: 'gate*', namespace: edge"), (403, 403)),
+        (account("name: gateway, namespace: '*'"), (403, 403)),
         (both.to_owned(), (403, 403)),
     ] {
         set(&pair, &access(&spec));

@@ -1,6 +1,15 @@
 //! Limits on bodies of requests.
 
+use std::io::{Read as _, Write as _};
+
+use futures_util::{StreamExt as _, stream};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::Response;
+use hyper::body::Frame;
+
 use super::{ALL, Edge, policy};
+use crate::support::mesh::everything_to_address;
+use crate::support::origin::{Back, Origin, RawOrigin, read_head};
 use crate::support::raw::Raw;
 
 fn limited(edge: &Edge, limit: &str) {
@@ -66,34 +75,45 @@ fn body_is_refused_before_the_client_sends_it() {
 
 #[test]
 fn response_that_has_begun_is_broken_off() {
-    use std::io::{Read as _, Write as _};
-
-    let origin = crate::support::origin::RawOrigin::start(|_, mut stream| {
-        let _ = crate::support::origin::read_head(&mut stream);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun");
-        let _ = stream.read_to_end(&mut Vec::new());
+    // responses that their endpoint never ends
+    let origin = RawOrigin::start(|_, mut stream| {
+        let framing = match read_head(&mut stream).contains(" /length") {
+            true => "Content-Length: 100",
+            false => "Connection: close",
+        };
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\n{framing}\r\n\r\nbegun");
+        std::thread::park();
     });
-    let edge = Edge::start(&[]);
-    let mesh = crate::support::mesh::everything_to_address(
-        edge.proxy.edge,
-        crate::support::origin::Back::H1,
-        origin.address,
-    );
-    edge.proxy.write("mesh.yaml", mesh);
-    limited(&edge, "10");
-    let mut client = Raw::connect(edge.proxy.edge);
-    let head =
-        "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n";
-    client.send(head);
-    let begun = String::from_utf8(client.read("HTTP/1.1 200 OK".len())).unwrap();
-    assert_eq!(begun, "HTTP/1.1 200 OK");
-    client.send("6\r\n567890\r\n");
-    let ended = client.stream().read_to_end(&mut Vec::new());
-    let is_late = |error: std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
-    assert!(
-        !ended.is_err_and(is_late),
-        "the rest of the response is waited for"
-    );
-    let line = edge.proxy.logged("/");
-    assert_eq!(line["response_code_details"], "request_payload_too_large");
+    let http2 = Origin::start(Back::H2, |request| async move {
+        let begun = stream::once(async { Ok(Frame::data("begun".into())) });
+        let held = stream::once(async move {
+            let _request = request;
+            std::future::pending().await
+        });
+        Response::new(StreamBody::new(begun.chain(held)).boxed_unsync())
+    });
+    for (back, address, path) in [
+        (Back::H1, origin.address, "/length"),
+        (Back::H1, origin.address, "/close"),
+        (Back::H2, http2.address, "/http2"),
+    ] {
+        let edge = Edge::start(&[]);
+        let mesh = everything_to_address(edge.proxy.edge, back, address);
+        edge.change("mesh.yaml", &mesh);
+        limited(&edge, "10");
+        let mut client = Raw::connect(edge.proxy.edge);
+        let head =
+            format!("POST {path} HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(head).send("5\r\n01234\r\n");
+        let begun = String::from_utf8(client.read("HTTP/1.1 200 OK".len())).unwrap();
+        assert_eq!(begun, "HTTP/1.1 200 OK");
+        client.send("6\r\n567890\r\n");
+        let mut rest = Vec::new();
+        let ended = client.stream().read_to_end(&mut rest);
+        let is_late = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        assert!(!ended.as_ref().is_err_and(is_late), "{path} waits for more");
+        assert!(!rest.ends_with(b"0\r\n\r\n"), "{path} looks complete");
+        let line = edge.proxy.logged(path);
+        assert_eq!(line["response_code_details"], "request_payload_too_large");
+    }
 }

@@ -172,7 +172,7 @@ fn the_status_is_checked() {
                 "appliedAccessPolicies: [{spec: {sourceSelector: [{kubeServiceAccountRefs: {serviceAccounts: [{name: a}]}}]}}]",
                 &[
                     "W GD018 7 status.appliedAccessPolicies[0]: access policy / admits no client: a service account has no name \
-                   or no namespace",
+                   or no namespace, or a wildcard in it",
                 ],
             ),
             (

@@ -1,6 +1,5 @@
 //! Attributes of AuthorizationPolicies, and their values.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -217,18 +216,7 @@ fn network(text: &str, span: Span, check: &mut Check<'_>) -> Option<IpNet> {
         let found = check.warning(AZ131, span, message);
         found.help(format!("write `{}`", network.trunc()));
     }
-    Some(unmapped(network.trunc()))
-}
-
-/// Returns a network of IPv4-mapped addresses as a network of IPv4.
-fn unmapped(network: IpNet) -> IpNet {
-    let IpNet::V6(v6) = network else {
-        return network;
-    };
-    let bits = v6.prefix_len().checked_sub(96);
-    let mapped = v6.addr().to_ipv4_mapped().zip(bits);
-    let mapped = mapped.and_then(|(v4, bits)| IpNet::new(IpAddr::V4(v4), bits).ok());
-    mapped.unwrap_or(network)
+    Some(network.trunc())
 }
 
 fn port(text: &str, span: Span, check: &mut Check<'_>) -> Option<u16> {

@@ -166,6 +166,7 @@ fn uri(kind: &str, value: &str) -> Option<UriMatch> {
             value: value.into(),
             ignore_case: kind == "iprefix",
         }),
+        "segments" => Some(UriMatch::Segments(value.trim_end_matches('/').into())),
         "regex" => Some(UriMatch::Regex(regex(value)?)),
         _ => None,
     }

@@ -19,11 +19,11 @@ pub mod template;
 pub mod timeout;
 
 pub use chain::{Action, DestinationFilters, Early, HeaderScopes, RouteFilters};
-pub use cors::{Cors, CorsVerdict};
+pub use cors::{Cors, CorsVerdict, Preflights};
 pub use direct_response::DirectResponse;
 pub use fault::{Abort, Fault, FaultPlan};
 pub use headers::{HeaderEdit, HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
-pub use mirror::Mirrors;
+pub use mirror::{Draws, Mirrors};
 pub use redirect::{PathChange, Redirect, RedirectPort, RedirectRequest, Scheme};
 pub use retry::RetryPolicy;
 pub use rewrite::{MatchedUri, PathRewrite};

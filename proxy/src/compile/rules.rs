@@ -30,8 +30,8 @@ use crate::compile::rules::shifts::Variant;
 use crate::snapshot::{Destination, Route};
 use traffic::filter::chain::HeaderScopes;
 use traffic::filter::{
-    Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange, PathRewrite,
-    Redirect, RedirectPort, RouteFilters, Scheme,
+    Action, DirectResponse, Draws, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange,
+    PathRewrite, Redirect, RedirectPort, RouteFilters, Scheme,
 };
 use traffic::provenance::Provenance;
 use traffic::route::{Conditions, Rule, UriMatch};
@@ -297,14 +297,16 @@ fn mirrors(
             let destination = destination(sourced, placed, scope, clusters);
             (share.parts_per_million(), destination)
         });
-    Mirrors::build(entries)
+    Mirrors::build(Draws::One, entries)
 }
 
 fn matched_uri(uri: &UriMatch) -> MatchedUri {
     match uri {
         UriMatch::Any => MatchedUri::ANY,
         UriMatch::Exact { .. } | UriMatch::Regex(_) => MatchedUri::Whole,
-        UriMatch::Prefix { value, .. } => MatchedUri::Prefix(value.len()),
+        UriMatch::Prefix { value, .. } | UriMatch::Segments(value) => {
+            MatchedUri::Prefix(value.len())
+        }
     }
 }
 

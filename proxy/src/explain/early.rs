@@ -6,7 +6,7 @@ use super::answer::{Action, Outcome};
 use super::duration::duration;
 use traffic::filter::cors::{Listed, OriginMatch};
 use traffic::filter::fault::Share;
-use traffic::filter::{Cors, CorsVerdict, Early, Fault};
+use traffic::filter::{Cors, CorsVerdict, Early, Fault, Preflights};
 
 /// Writes both into `action`, and returns the outcome of the request if they respond to it.
 pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> Outcome {
@@ -82,7 +82,7 @@ fn cors(cors: &Cors) -> Vec<String> {
     if cors.credentials {
         lines.push("allows credentials".to_owned());
     }
-    if cors.answers_unmatched {
+    if cors.preflights != Preflights::ForwardUnmatched {
         lines.push("also answers preflights of origins that are not allowed".to_owned());
     }
     lines

@@ -30,8 +30,25 @@ pub struct Cors {
     pub max_age: Option<HeaderValue>,
     /// Whether requests may carry credentials.
     pub credentials: bool,
-    /// Whether the proxy replies to preflights from origins that are not allowed, rather than forwarding them.
-    pub answers_unmatched: bool,
+    /// Handling of preflights.
+    pub preflights: Preflights,
+}
+
+/// Handling of preflights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preflights {
+    /// Forwards those from origins that are not allowed.
+    #[default]
+    ForwardUnmatched,
+    /// Replies to all, with methods and headers for every origin.
+    ///
+    /// Source: VirtualService `unmatchedPreflights: IGNORE`.
+    AnswerUnmatched,
+    /// Replies to all, with CORS headers only for origins that are allowed. Exposed headers are among them, and allowed
+    /// headers only if the preflight requests any.
+    ///
+    /// Source: HTTPRoute, filter `CORS`.
+    Strict,
 }
 
 /// A condition on `Origin`; case-sensitive.
@@ -122,7 +139,7 @@ impl Cors {
         };
         let allowed = self.allows(origin);
         match requested_method(method, headers) {
-            Some(requested) if allowed || self.answers_unmatched => {
+            Some(requested) if allowed || self.preflights != Preflights::ForwardUnmatched => {
                 CorsVerdict::Answer(self.answer(allowed.then_some(origin), requested, headers))
             }
             _ if allowed => CorsVerdict::Share(origin.clone()),
@@ -155,6 +172,10 @@ impl Cors {
         asked: &HeaderMap,
     ) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(8);
+        let is_strict = self.preflights == Preflights::Strict;
+        if is_strict && allowed.is_none() {
+            return headers;
+        }
         if let Some(origin) = allowed {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
             if self.credentials {
@@ -163,10 +184,12 @@ impl Cors {
         }
         let methods = self.methods.answer(Some(method));
         set(&mut headers, ACCESS_CONTROL_ALLOW_METHODS, methods);
-        let names = self
-            .headers
-            .answer(asked.get(ACCESS_CONTROL_REQUEST_HEADERS));
+        let requested = asked.get(ACCESS_CONTROL_REQUEST_HEADERS);
+        let names = self.headers.answer(requested);
+        let names = names.filter(|_| !is_strict || requested.is_some());
         set(&mut headers, ACCESS_CONTROL_ALLOW_HEADERS, names);
+        let expose = self.expose.clone().filter(|_| is_strict);
+        set(&mut headers, ACCESS_CONTROL_EXPOSE_HEADERS, expose);
         set(&mut headers, ACCESS_CONTROL_MAX_AGE, self.max_age.clone());
         headers
     }

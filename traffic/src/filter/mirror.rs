@@ -5,26 +5,47 @@ pub const WHOLE: u32 = 1_000_000;
 
 /// Mirrors of a rule, each with its share of requests.
 ///
-/// Source: VirtualService `http[].mirror` with `mirrorPercentage`, or `http[].mirrors`.
+/// Source: VirtualService `http[].mirror` with `mirrorPercentage`, or `http[].mirrors`; HTTPRoute and GRPCRoute, filter
+/// `RequestMirror`.
 #[derive(Clone, Debug)]
 pub struct Mirrors<T> {
     entries: Box<[(u32, T)]>,
+    draws: Draws,
+}
+
+/// Draws that decide which mirrors get a copy of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// One draw for all, so that the requests of a mirror are a subset of those of any mirror with a larger share.
+    ///
+    /// Source: VirtualService.
+    One,
+    /// One for each mirror.
+    ///
+    /// Source: HTTPRoute and GRPCRoute, filter `RequestMirror`.
+    Each,
 }
 
 impl<T> Mirrors<T> {
     /// Creates mirrors with shares in parts of [`WHOLE`]; `None` if all shares are 0.
-    pub fn build(entries: impl IntoIterator<Item = (u32, T)>) -> Option<Self> {
+    pub fn build(draws: Draws, entries: impl IntoIterator<Item = (u32, T)>) -> Option<Self> {
         let entries: Box<[_]> = entries
             .into_iter()
             .filter(|(share, _)| *share > 0)
             .collect();
-        (!entries.is_empty()).then_some(Self { entries })
+        (!entries.is_empty()).then_some(Self { entries, draws })
     }
 
-    /// The mirrors for a request, given a random `draw` below [`WHOLE`]. A single draw decides for all of them, so that
-    /// the requests of a mirror are a subset of those of any mirror with a larger share.
-    pub fn at(&self, draw: u32) -> impl Iterator<Item = &T> {
-        let hit = self.entries.iter().filter(move |(share, _)| draw < *share);
+    /// The mirrors for a request, given random draws below [`WHOLE`].
+    pub fn at(&self, mut draw: impl FnMut() -> u32) -> impl Iterator<Item = &T> {
+        let mut last = draw();
+        let hit = self.entries.iter().filter(move |(share, _)| {
+            let drawn = last;
+            if self.draws == Draws::Each {
+                last = draw();
+            }
+            drawn < *share
+        });
         hit.map(|(_, mirror)| mirror)
     }
 
@@ -51,8 +72,12 @@ mod tests {
 
     #[test]
     fn one_sample_decides_for_all_mirrors() {
-        let mirrors = Mirrors::build([(500_000, 'a'), (200_000, 'b'), (0, 'c'), (1, 'd')]).unwrap();
-        let at = |draw| mirrors.at(draw).collect::<String>();
+        let mirrors = Mirrors::build(
+            Draws::One,
+            [(500_000, 'a'), (200_000, 'b'), (0, 'c'), (1, 'd')],
+        )
+        .unwrap();
+        let at = |draw| mirrors.at(|| draw).collect::<String>();
         let rows = [
             (0, "abd"),
             (1, "ab"),
@@ -68,10 +93,22 @@ mod tests {
     }
 
     #[test]
+    fn each_mirror_can_have_a_draw_of_its_own() {
+        let mirrors = Mirrors::build(Draws::Each, [(500_000, 'a'), (200_000, 'b')]).unwrap();
+        let at = |draws: [u32; 2]| {
+            let mut draws = draws.into_iter();
+            let draw = || draws.next().unwrap_or_default();
+            mirrors.at(draw).collect::<String>()
+        };
+        let found = [[0, 0], [0, 200_000], [500_000, 0], [500_000, 200_000]].map(at);
+        assert_eq!(found, ["ab", "a", "b", ""]);
+    }
+
+    #[test]
     fn percentage_100_mirrors_all_requests_and_0_is_dropped() {
-        let mirrors = Mirrors::build([(WHOLE, ())]).unwrap();
-        assert_eq!(mirrors.at(WHOLE - 1).count(), 1);
-        assert!(Mirrors::build([(0, ())]).is_none());
+        let mirrors = Mirrors::build(Draws::One, [(WHOLE, ())]).unwrap();
+        assert_eq!(mirrors.at(|| WHOLE - 1).count(), 1);
+        assert!(Mirrors::build(Draws::One, [(0, ())]).is_none());
     }
 
     #[test]

@@ -124,6 +124,7 @@ fn explain_uri(uri: &UriMatch, path: &str) -> Option<Explained> {
         UriMatch::Any => return None,
         UriMatch::Exact { ignore_case, .. } => ("exact", *ignore_case),
         UriMatch::Prefix { ignore_case, .. } => ("prefix", *ignore_case),
+        UriMatch::Segments(_) => ("pathPrefix", false),
         UriMatch::Regex(_) => ("regex", false),
     };
     let note = if ignore_case { " (ignoreUriCase)" } else { "" };
@@ -168,6 +169,10 @@ fn uri_hint(uri: &UriMatch, path: &str) -> Option<&'static str> {
         UriMatch::Any => None,
         UriMatch::Exact { value, .. } => case(value, path),
         UriMatch::Prefix { value, .. } => case(value, path.get(..value.len())?),
+        UriMatch::Segments(value) => match path.starts_with(&**value) {
+            true => Some("a segment goes on: the prefix must end at a slash"),
+            false => case(value, path.get(..value.len())?),
+        },
         UriMatch::Regex(wanted) => part(wanted, path),
     }
 }

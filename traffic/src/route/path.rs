@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::pattern::Pattern;
 
-/// A condition on the path, without query. Compares plain strings: `/foo` is a prefix of `/foobar`.
+/// A condition on the path, without query.
 #[derive(Clone, Debug, Default)]
 pub enum UriMatch {
     /// No condition.
@@ -18,13 +18,20 @@ pub enum UriMatch {
         /// Whether ASCII case is ignored.
         ignore_case: bool,
     },
-    /// The path starts with these bytes; an empty prefix matches every path.
+    /// The path starts with these bytes, so `/foo` is a prefix of `/foobar`; an empty prefix matches every path.
+    ///
+    /// Source: VirtualService `uri.prefix`.
     Prefix {
         /// Wanted prefix.
         value: Box<str>,
         /// Whether ASCII case is ignored.
         ignore_case: bool,
     },
+    /// The path starts with these segments: `/foo` matches `/foo`, `/foo/` and `/foo/bar`, but not `/foobar`. The
+    /// value does not end with a slash; an empty one matches every path with a slash in front.
+    ///
+    /// Source: HTTPRoute `path` of type `PathPrefix`; GRPCRoute `method.service` alone.
+    Segments(Box<str>),
     /// The whole path matches, case-sensitive.
     Regex(Pattern),
 }
@@ -52,6 +59,9 @@ impl UriMatch {
             } => path
                 .get(..value.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(value.as_bytes())),
+            Self::Segments(value) => path
+                .strip_prefix(value.as_bytes())
+                .is_some_and(|rest| matches!(rest, [] | [b'/', ..])),
             Self::Regex(wanted) => wanted.is_match(path),
         }
     }
@@ -63,7 +73,7 @@ impl UriMatch {
     pub fn is_catch_all(&self) -> bool {
         match self {
             Self::Any => true,
-            Self::Exact { .. } => false,
+            Self::Exact { .. } | Self::Segments(_) => false,
             Self::Prefix { value, .. } => &**value == "/",
             Self::Regex(wanted) => wanted.written() == ".*",
         }
@@ -73,7 +83,7 @@ impl UriMatch {
     pub fn wanted(&self) -> &str {
         match self {
             Self::Any => "",
-            Self::Exact { value, .. } | Self::Prefix { value, .. } => value,
+            Self::Exact { value, .. } | Self::Prefix { value, .. } | Self::Segments(value) => value,
             Self::Regex(wanted) => wanted.written(),
         }
     }

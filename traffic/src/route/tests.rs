@@ -84,6 +84,10 @@ pub(super) fn uri_prefix(value: &str, ignore_case: bool) -> UriMatch {
     UriMatch::Prefix { value, ignore_case }
 }
 
+pub(super) fn uri_segments(value: &str) -> UriMatch {
+    UriMatch::Segments(value.into())
+}
+
 pub(super) fn uri_regex(value: &str) -> UriMatch {
     UriMatch::Regex(Pattern::whole(value))
 }
@@ -161,6 +165,28 @@ fn uri_prefix_is_a_plain_string_prefix() {
     check(
         &with_uri(uri_prefix("", false)),
         &[(get("/"), true), (get("/x"), true)],
+    );
+}
+
+#[test]
+fn uri_segments_end_at_a_slash() {
+    check(
+        &with_uri(uri_segments("/foo")),
+        &[
+            (get("/foo"), true),
+            (get("/foo/"), true),
+            (get("/foo//bar"), true),
+            (get("/foo?x"), true),
+            (get("/foobar"), false),
+            (get("/foo%2Fbar"), false),
+            (get("/foo;a"), false),
+            (get("/Foo"), false),
+            (get("/fo"), false),
+        ],
+    );
+    check(
+        &with_uri(uri_segments("")),
+        &[(get("/"), true), (get("/x"), true), (get("*"), false)],
     );
 }
 

@@ -10,7 +10,7 @@ use http::StatusCode;
 use crate::compile::conditions;
 use traffic::filter::cors::{self, Cors, Listed, OriginMatch};
 use traffic::filter::fault::Share;
-use traffic::filter::{Abort, Early, Fault};
+use traffic::filter::{Abort, Early, Fault, Preflights};
 use traffic::limit::RouteLimits;
 
 /// Compiles them; `None` if the rule has none, or if none can have an effect.
@@ -61,7 +61,10 @@ fn cors(raw: &CorsPolicy) -> Cors {
         expose: cors::joined(&raw.expose_headers),
         max_age: raw.max_age.map(cors::seconds),
         credentials: raw.allow_credentials,
-        answers_unmatched: raw.unmatched_preflights == UnmatchedPreflights::Ignore,
+        preflights: match raw.unmatched_preflights {
+            UnmatchedPreflights::Ignore => Preflights::AnswerUnmatched,
+            _ => Preflights::ForwardUnmatched,
+        },
     }
 }
 

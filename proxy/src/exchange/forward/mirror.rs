@@ -52,7 +52,7 @@ pub fn begin(
         return feeds;
     }
     let worker = context.worker;
-    let draw = worker.random(|rng| rng.random_range(0..WHOLE));
+    let draw = || worker.random(|rng| rng.random_range(0..WHOLE));
     for mirror in mirrors.at(draw) {
         let Some(picked) = pick(context, mirror) else {
             continue;

@@ -18,7 +18,7 @@ fn policy() -> Cors {
         expose: joined(&["x-c", "x-d"]),
         max_age: Some(seconds(Duration::from_secs(86_400))),
         credentials: true,
-        answers_unmatched: false,
+        preflights: Preflights::ForwardUnmatched,
     }
 }
 
@@ -76,7 +76,7 @@ fn preflight_of_an_origin_that_is_not_allowed_is_forwarded_or_answered_without_o
     let other = preflight("http://other");
     assert_eq!(policy().judge(&Method::OPTIONS, &other), CorsVerdict::Pass);
     let ignoring = Cors {
-        answers_unmatched: true,
+        preflights: Preflights::AnswerUnmatched,
         ..policy()
     };
     let expected = headers(&[
@@ -88,6 +88,31 @@ fn preflight_of_an_origin_that_is_not_allowed_is_forwarded_or_answered_without_o
         ignoring.judge(&Method::OPTIONS, &other),
         CorsVerdict::Answer(expected)
     );
+}
+
+#[test]
+fn strict_preflight_reply_has_headers_for_allowed_origins_only() {
+    let strict = Cors {
+        preflights: Preflights::Strict,
+        ..policy()
+    };
+    let other = strict.judge(&Method::OPTIONS, &preflight("http://other"));
+    assert_eq!(other, CorsVerdict::Answer(HeaderMap::new()));
+    let mut asked = preflight("http://o");
+    let mut expected = headers(&[
+        ("access-control-allow-origin", "http://o"),
+        ("access-control-allow-credentials", "true"),
+        ("access-control-allow-methods", "GET,POST"),
+        ("access-control-allow-headers", "x-a,x-b"),
+        ("access-control-expose-headers", "x-c,x-d"),
+        ("access-control-max-age", "86400"),
+    ]);
+    let verdict = strict.judge(&Method::OPTIONS, &asked);
+    assert_eq!(verdict, CorsVerdict::Answer(expected.clone()));
+    asked.remove(ACCESS_CONTROL_REQUEST_HEADERS);
+    expected.remove(ACCESS_CONTROL_ALLOW_HEADERS);
+    let verdict = strict.judge(&Method::OPTIONS, &asked);
+    assert_eq!(verdict, CorsVerdict::Answer(expected));
 }
 
 #[test]

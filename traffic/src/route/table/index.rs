@@ -50,6 +50,11 @@ impl Index {
                 UriMatch::Any => paths.at(b"").prefix.push(settled),
                 UriMatch::Exact { value, .. } => paths.at(&key(value, uri)).exact.push(settled),
                 UriMatch::Prefix { value, .. } => paths.at(&key(value, uri)).prefix.push(settled),
+                UriMatch::Segments(value) => {
+                    let below = [value.as_bytes(), b"/"].concat();
+                    paths.at(&below).prefix.push(settled);
+                    paths.at(value.as_bytes()).exact.push(settled);
+                }
                 UriMatch::Regex(wanted) => {
                     let literals = Literals::of(wanted.compiled().as_str());
                     let mut candidate = Candidate::path_unchecked(number, rule);
@@ -107,7 +112,7 @@ fn ignores_case(uri: &UriMatch) -> bool {
         UriMatch::Exact { value, ignore_case } | UriMatch::Prefix { value, ignore_case } => {
             *ignore_case && value.bytes().any(|byte| byte.is_ascii_alphabetic())
         }
-        UriMatch::Any | UriMatch::Regex(_) => false,
+        UriMatch::Any | UriMatch::Segments(_) | UriMatch::Regex(_) => false,
     }
 }
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::route::tests::{
-    Request, exact, get, header, parameter, prefix, regex, rule, uri_exact, uri_prefix, uri_regex,
+    Request, exact, get, header, parameter, prefix, regex, rule, uri_exact, uri_prefix, uri_regex, uri_segments,
 };
 use crate::route::{Conditions, HeaderMatch, QueryMatch, TextMatch, UriMatch};
 
@@ -47,6 +47,27 @@ fn the_first_matching_rule_wins_over_a_longer_prefix() {
         uri_prefix("/zz", false),
     ]));
     for (target, expected) in [("/a/b/c", 0), ("/a/b", 1), ("/z", 3), ("/zz", 4), ("/", 4)] {
+        assert_eq!(found(&table, &get(target)), Some(expected), "{target}");
+    }
+    assert_eq!(found(&table, &get("*")), None);
+}
+
+#[test]
+fn prefixes_by_segments_are_found_at_their_ends() {
+    let table = indexed(path_rules([
+        uri_segments("/a/b"),
+        uri_segments("/a"),
+        uri_prefix("/a", false),
+        uri_segments(""),
+    ]));
+    for (target, expected) in [
+        ("/a/b", 0),
+        ("/a/b/c", 0),
+        ("/a/bc", 1),
+        ("/a", 1),
+        ("/ab", 2),
+        ("/b", 3),
+    ] {
         assert_eq!(found(&table, &get(target)), Some(expected), "{target}");
     }
     assert_eq!(found(&table, &get("*")), None);
@@ -156,6 +177,7 @@ fn any_uri() -> impl Strategy<Value = UriMatch> {
         1 => Just(UriMatch::Any),
         4 => (any_segment(), any::<bool>()).prop_map(|(path, case)| uri_exact(&path, case)),
         6 => (any_segment(), any::<bool>()).prop_map(|(path, case)| uri_prefix(&path, case)),
+        4 => any_segment().prop_map(|path| uri_segments(path.trim_end_matches('/'))),
         3 => prop_oneof![
             Just("/a.*"), Just("/a|/ab"), Just("(?i)/ab"), Just("/ab?/?"), Just("/(a|b)+"), Just(".*"),
             Just("/[aA]b"), Just("/a//*"), Just("(/a)*"), Just("/é.*"), Just("[^/]*/a"), Just("/a.*/ab/b.*"), Just("/(a|b)?/a//b?"), Just("(?i)/a/*/ab/a"), Just("/[ab]*//a"),

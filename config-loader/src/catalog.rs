@@ -9,6 +9,7 @@ mod describes;
 mod differences;
 mod exports;
 
+pub mod gateway_api;
 pub mod hostname;
 
 mod index;

@@ -86,7 +86,7 @@ impl PodInfo {
 }
 
 /// Namespace under which cluster-scoped objects are stored.
-const CLUSTER_SCOPED: &str = "default";
+pub(super) const CLUSTER_SCOPED: &str = "default";
 
 /// Returns the namespace object with this name in a cluster; `None` as the source means the local cluster.
 fn namespace<'a>(

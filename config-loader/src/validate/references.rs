@@ -19,6 +19,7 @@ mod exports;
 mod exposures;
 mod federation;
 mod finding;
+mod gateway_api;
 mod gateways;
 mod groups;
 mod implicit_ports;
@@ -47,6 +48,7 @@ use policies::asks_for_implicit_ports;
 use resolver::Resolver;
 use rules::Rules;
 
+use crate::catalog::gateway_api::CONTROLLER;
 use crate::catalog::{HostIndex, Services};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
@@ -159,6 +161,24 @@ const OF_POLICIES: &[Kind] = &[
     Kind::WorkloadEntry,
 ];
 
+/// Kinds of the Gateway API, and those that they refer to.
+const OF_GATEWAY_API: &[Kind] = &[
+    Kind::BackendTLSPolicy,
+    Kind::ConfigMap,
+    Kind::GRPCRoute,
+    Kind::GatewayClass,
+    Kind::HTTPRoute,
+    Kind::KubernetesGateway,
+    Kind::ListenerSet,
+    Kind::Namespace,
+    Kind::ReferenceGrant,
+    Kind::Secret,
+    Kind::Service,
+    Kind::ServiceImport,
+    Kind::TCPRoute,
+    Kind::TLSRoute,
+];
+
 const PARTS: &[Part] = &[
     Part {
         reads: &[Kind::VirtualService],
@@ -171,6 +191,12 @@ const PARTS: &[Part] = &[
     Part {
         reads: &[Kind::Gateway],
         check: |world, found| gateways::check(world.set, found),
+    },
+    Part {
+        reads: OF_GATEWAY_API,
+        check: |world, found| {
+            gateway_api::check(world.set, world.domain, CONTROLLER, found);
+        },
     },
     Part {
         reads: &[

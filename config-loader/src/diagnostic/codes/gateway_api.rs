@@ -1,14 +1,25 @@
 //! Codes of the kinds of gateway.networking.k8s.io: GA. Numbers from 101 on are rules of the API, which reject an object.
 
 codes! {
+    GA001 Note "a Gateway has a class that exists";
+    GA002 Note "a Gateway is of this controller";
+    GA004 Note "a parent of a route exists";
     GA008 Warning "UDP is not forwarded, so that UDPRoutes have no effect";
     GA009 Warning "a kind of the API group is one that is read";
     GA010 Warning "a GatewayClass and a Gateway have no parameters";
     GA012 Note "nothing is created for a Gateway, so that labels and annotations for it have no effect";
+    GA020 Warning "a listener is accepted";
+    GA021 Warning "a ReferenceGrant permits a reference into another namespace";
+    GA030 Warning "a reference to certificates holds";
     GA031 Warning "an option of a listener's TLS is known";
     GA035 Warning "clients with a wrong certificate are not served";
     GA041 Warning "a filter is supported, and so is session persistence";
+    GA042 Warning "a TCPRoute gets connections";
+    GA044 Warning "a route is attached to each of its parents";
     GA061 Warning "a BackendTLSPolicy has no options";
+    GA062 Warning "one BackendTLSPolicy has a target";
+    GA070 Warning "a backend is a Service or a ServiceImport";
+    GA071 Warning "a backend and its port exist";
     GA101 Error "what the API requires is written";
     GA102 Error "a list has as many entries as the API allows";
     GA103 Error "a reference has a well-formed group, kind, namespace and name";

@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::route::tests::{
-    Request, exact, get, header, parameter, prefix, regex, rule, uri_exact, uri_prefix, uri_regex, uri_segments,
+    Request, exact, get, header, parameter, prefix, regex, rule, uri_exact, uri_prefix, uri_regex,
+    uri_segments,
 };
 use crate::route::{Conditions, HeaderMatch, QueryMatch, TextMatch, UriMatch};
 

@@ -1,0 +1,149 @@
+//! Gateways of the Gateway API: which of them a controller serves, their listeners, the routes that attach to them, and
+//! the references that hold.
+//!
+//! The conditions in a status, the findings of `check` and the routes of traffic follow from the same answers.
+
+mod attachment;
+mod backends;
+mod distinct;
+mod grants;
+mod listeners;
+mod references;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use attachment::{Attached, AttachingRoute, AttachmentProblem};
+pub use backends::{BackendHost, BackendProblem, backend};
+pub use grants::Referrer;
+pub use listeners::{Clients, ListenerProblem, ServedListener};
+pub use references::ReferenceProblem;
+
+use super::View;
+use super::pods::CLUSTER_SCOPED;
+use crate::kind::{Name, ObjectRef};
+use crate::resource::Object;
+use crate::resource::core::Secret;
+use crate::resource::gateway_api::{GatewayClass, KubernetesGateway, ListenerSet};
+
+/// Controller name of Strait (GatewayClass `spec.controllerName`).
+pub const CONTROLLER: &str = "strait.io/gateway-controller";
+
+/// Class whose Gateways are served without a GatewayClass.
+pub const CLASS: &str = "strait";
+
+/// Gateways that a controller serves, oldest first.
+#[derive(Debug)]
+pub struct Gateways<'a> {
+    view: View<'a>,
+    all: Vec<ServedGateway<'a>>,
+    /// Positions in `all`.
+    by_name: HashMap<Name, usize>,
+    /// ListenerSets of the Gateways: positions in `all`, and in the sets there.
+    sets: HashMap<Name, (usize, usize)>,
+}
+
+/// Gateway with its listeners.
+#[derive(Debug)]
+pub struct ServedGateway<'a> {
+    /// Gateway.
+    pub object: &'a Arc<Object<KubernetesGateway>>,
+    /// ListenerSets that name the Gateway as their parent, oldest first.
+    pub sets: Vec<AttachedSet<'a>>,
+    /// Listeners: those of the Gateway, then those of its allowed ListenerSets, in order.
+    pub listeners: Vec<ServedListener<'a>>,
+    /// Secret with the certificate that backends get.
+    pub client_certificate: Option<Result<&'a Arc<Object<Secret>>, ReferenceProblem>>,
+}
+
+impl ServedGateway<'_> {
+    /// Returns the object that has a listener: the Gateway, or one of its ListenerSets.
+    pub fn owner(&self, listener: &ServedListener<'_>) -> &ObjectRef {
+        match listener.set {
+            None => &self.object.id,
+            Some(set) => &self.sets[set].object.id,
+        }
+    }
+}
+
+/// ListenerSet of a Gateway.
+#[derive(Debug)]
+pub struct AttachedSet<'a> {
+    /// ListenerSet.
+    pub object: &'a Arc<Object<ListenerSet>>,
+    /// Whether the Gateway allows ListenerSets of its namespace.
+    pub is_allowed: bool,
+}
+
+/// Relation of a Gateway to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassOf<'a> {
+    /// Its class is of the controller.
+    Served,
+    /// Its class is of this other controller.
+    Other(&'a str),
+    /// Its class has parameters, which are not supported.
+    WithParameters,
+    /// Its class does not exist.
+    Unknown,
+}
+
+/// Returns the relation of a Gateway to a controller.
+pub fn class_of<'a>(
+    view: View<'a>,
+    gateway: &Object<KubernetesGateway>,
+    controller: &str,
+) -> ClassOf<'a> {
+    let name = Name::new(CLUSTER_SCOPED, &*gateway.spec.class);
+    match view.get::<GatewayClass>(&name) {
+        None if *gateway.spec.class == *CLASS => ClassOf::Served,
+        None => ClassOf::Unknown,
+        Some(class) if *class.spec.controller != *controller => {
+            ClassOf::Other(&class.spec.controller)
+        }
+        Some(class) if class.spec.parameters.is_some() => ClassOf::WithParameters,
+        Some(_) => ClassOf::Served,
+    }
+}
+
+impl<'a> Gateways<'a> {
+    /// Finds the Gateways of a controller, with their listeners.
+    pub fn of(view: View<'a>, controller: &str) -> Self {
+        let gateways = view.all::<KubernetesGateway>().values();
+        let served = gateways.filter(|one| class_of(view, one, controller) == ClassOf::Served);
+        let mut served: Vec<_> = served.collect();
+        served.sort_by_cached_key(|one| seniority(one));
+        let mut sets: Vec<_> = view.all::<ListenerSet>().values().collect();
+        sets.sort_by_cached_key(|one| seniority(one));
+        let all = served.into_iter();
+        let all = all.map(|object| listeners::of_gateway(view, object, &sets));
+        let all: Vec<ServedGateway<'_>> = all.collect();
+        let by_name = all.iter().enumerate();
+        let by_name = by_name.map(|(index, one)| (one.object.id.to_name(), index));
+        let sets = all.iter().enumerate().flat_map(|(index, one)| {
+            let sets = one.sets.iter().enumerate();
+            sets.map(move |(set, one)| (one.object.id.to_name(), (index, set)))
+        });
+        Self {
+            by_name: by_name.collect(),
+            sets: sets.collect(),
+            view,
+            all,
+        }
+    }
+
+    /// Returns the Gateways, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &ServedGateway<'a>> {
+        self.all.iter()
+    }
+}
+
+/// Returns the sort key for age, oldest first: creation time (a missing one is the oldest), then `NAMESPACE/NAME`.
+pub fn seniority<T>(object: &Object<T>) -> (i64, String) {
+    let id = &object.id;
+    let created = object.created.unwrap_or(i64::MIN);
+    (created, format!("{}/{}", id.namespace, id.name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ pub use intake::Intake;
 pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use provider::{Provider, ServiceCluster};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
-pub use virtual_host::{Destination, Route, VirtualHost};
+pub use virtual_host::{Destination, INVALID_BACKEND, Route, VirtualHost};
 
 use traffic::authz::Authorization;
 use traffic::balance::HashKey;

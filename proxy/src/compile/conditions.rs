@@ -51,7 +51,7 @@ pub(in crate::compile) fn conditions(block: &HttpMatch) -> Conditions {
 }
 
 /// Returns the condition on a header or claim.
-fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
+pub(in crate::compile) fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
     let key = match &header.key {
         RawHeaderKey::Named(name) => HeaderKey::parse(name)?,
         RawHeaderKey::Claim(path) => HeaderKey::Claim(

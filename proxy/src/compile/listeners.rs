@@ -5,6 +5,7 @@ mod chains;
 pub(in crate::compile) mod exports;
 pub(in crate::compile) mod hosts;
 mod kept_hosts;
+mod kubernetes;
 mod opaque;
 mod sidecar;
 
@@ -149,6 +150,7 @@ fn of_gateway(
             listeners.insert(key, listener);
         }
     }
+    kubernetes::compile(inputs, clusters, previous, &mut listeners);
     listeners
 }
 

@@ -2,6 +2,8 @@
 
 pub(in crate::compile) mod delegates;
 mod early;
+mod gateway_filters;
+pub(in crate::compile) mod http_route;
 pub(in crate::compile) mod limits;
 pub(in crate::compile) mod retries;
 pub(in crate::compile) mod scope;

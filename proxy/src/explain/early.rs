@@ -93,6 +93,7 @@ fn origin(wanted: &OriginMatch) -> String {
         OriginMatch::Any => "every origin".to_owned(),
         OriginMatch::Exact(value) => value.to_string(),
         OriginMatch::Prefix(value) => format!("{value}..."),
+        OriginMatch::Under(scheme, domain) => format!("{scheme}*{domain}"),
         OriginMatch::Regex(regex) => {
             format!("origins that match {}", regex.written())
         }

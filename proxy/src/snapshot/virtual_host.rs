@@ -9,6 +9,11 @@ use traffic::provenance::Provenance;
 use traffic::registry::ClusterId;
 use traffic::route::{RuleIdx, Table};
 
+/// Name of the cluster of backends that are not valid: requests for them get a response with status 500.
+///
+/// Source: `backendRefs` of the Gateway API.
+pub const INVALID_BACKEND: &str = "InvalidBackend";
+
 /// A host name of a listener, and its routes.
 #[derive(Debug)]
 pub struct VirtualHost {

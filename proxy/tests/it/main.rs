@@ -46,6 +46,7 @@ mod failover;
 mod faults;
 mod forwarding;
 mod fuzz_corpus;
+mod gateway_api;
 mod grpc;
 mod grpc_web;
 mod header_values;

@@ -62,6 +62,8 @@ pub enum OriginMatch {
     Prefix(Box<str>),
     /// Origins that match as a whole; anchored.
     Regex(Pattern),
+    /// Origins below a domain: they start and end with these bytes, with labels between them.
+    Under(Box<str>, Box<str>),
 }
 
 /// List of names in a preflight reply.
@@ -127,6 +129,10 @@ impl OriginMatch {
             Self::Exact(wanted) => origin == wanted.as_bytes(),
             Self::Prefix(wanted) => origin.starts_with(wanted.as_bytes()),
             Self::Regex(wanted) => wanted.is_match(origin),
+            Self::Under(scheme, domain) => origin
+                .strip_prefix(scheme.as_bytes())
+                .and_then(|rest| rest.strip_suffix(domain.as_bytes()))
+                .is_some_and(|labels| !labels.is_empty() && !labels.contains(&b':')),
         }
     }
 }

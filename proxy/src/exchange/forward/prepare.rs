@@ -25,7 +25,7 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route::authority;
 use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::snapshot::Destination;
+use crate::snapshot::{Destination, INVALID_BACKEND};
 use crate::telemetry::ResponseFlags;
 use crate::upstream::Protocol;
 use traffic::balance::HashKey;
@@ -151,7 +151,10 @@ fn pick<B>(
     record: &mut Record,
 ) -> Result<(PickedEndpoint, Option<Box<HeaderValue>>), LocalReply> {
     let Some(target) = Target::find(context.snapshot, destination.cluster) else {
-        return Err(Target::unknown(context.snapshot, destination.cluster));
+        return Err(match *destination.name == *INVALID_BACKEND {
+            true => LocalReply::invalid_backend(record.replies_grpc()),
+            false => Target::unknown(context.snapshot, destination.cluster),
+        });
     };
     record.record_target(&target);
     let head = (target.cluster().hash_key())

@@ -69,6 +69,19 @@ impl LocalReply {
         }
     }
 
+    /// The rule's backend is not valid: it does not exist, or no ReferenceGrant permits it. A gRPC client is told that
+    /// the service is unavailable.
+    ///
+    /// Source: Gateway API, `backendRefs`.
+    #[cold]
+    pub fn invalid_backend(is_grpc: bool) -> Self {
+        let status = match is_grpc {
+            true => StatusCode::SERVICE_UNAVAILABLE,
+            false => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, ResponseFlags::NC, "", "invalid_backend")
+    }
+
     const fn timeout(details: &'static str) -> Self {
         Self::new(
             StatusCode::GATEWAY_TIMEOUT,

@@ -91,6 +91,23 @@ fn preflight_of_an_origin_that_is_not_allowed_is_forwarded_or_answered_without_o
 }
 
 #[test]
+fn origins_below_a_domain_have_labels_in_front_of_it() {
+    let under = OriginMatch::Under("https://".into(), ".bar.com".into());
+    for (origin, expected) in [
+        ("https://x.bar.com", true),
+        ("https://x.y.bar.com", true),
+        ("https://bar.com", false),
+        ("https://.bar.com", false),
+        ("http://x.bar.com", false),
+        ("https://x.bar.com:8443", false),
+        ("https://evil.com:1.bar.com", false),
+        ("https://xbar.com", false),
+    ] {
+        assert_eq!(under.matches(origin.as_bytes()), expected, "{origin}");
+    }
+}
+
+#[test]
 fn strict_preflight_reply_has_headers_for_allowed_origins_only() {
     let strict = Cors {
         preflights: Preflights::Strict,

@@ -1,0 +1,313 @@
+//! Gateway and HTTPRoute of the Gateway API: listeners, precedence, filters and backends, over live sockets.
+
+use std::net::SocketAddr;
+
+use crate::support::eventually;
+use crate::support::mesh::documents;
+use crate::support::origin::{Back, Origin};
+use crate::support::proxy::{Proxy, Start};
+use crate::support::raw::{Raw, Reply};
+
+/// Returns a Service and its only endpoint.
+fn service(id: &str, address: SocketAddr) -> String {
+    let (namespace, name) = id.split_once('/').unwrap();
+    let (ip, port) = (address.ip(), address.port());
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+         spec: {{ports: [{{name: http, port: 80}}]}}\n---\n\
+         apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+         metadata: {{name: {name}-1, namespace: {namespace}, labels: {{kubernetes.io/service-name: {name}}}}}\n\
+         addressType: IPv4\nports: [{{name: http, port: {port}}}]\nendpoints: [{{addresses: [{ip}]}}]\n"
+    )
+}
+
+fn object(kind: &str, id: &str, spec: &str) -> String {
+    let (namespace, name) = id.split_once('/').unwrap();
+    format!(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\n\
+         metadata: {{name: {name}, namespace: {namespace}}}\nspec: {{{spec}}}\n"
+    )
+}
+
+/// Returns a route to the Gateway with these hosts and rules.
+fn route(name: &str, hosts: &str, rules: &str) -> String {
+    let spec = format!("parentRefs: [{{name: main}}], hostnames: [{hosts}], rules: [{rules}]");
+    object("HTTPRoute", &format!("edge/{name}"), &spec)
+}
+
+/// Rule with one match and one backend.
+fn rule(matched: &str, backend: &str) -> String {
+    format!("{{matches: [{{{matched}}}], backendRefs: [{{name: {backend}, port: 80}}]}}")
+}
+
+fn path(kind: &str, value: &str) -> String {
+    format!("path: {{type: {kind}, value: '{value}'}}")
+}
+
+/// Proxy with a Gateway, and the services `a`, `b` and `c`, whose responses are their names.
+struct Edge {
+    proxy: Proxy,
+    origins: [Origin; 3],
+}
+
+impl Edge {
+    /// Starts with these listeners; `PORT` stands for the port of the proxy.
+    fn start(listeners: &str, routes: &[String]) -> Self {
+        let origins = ["a", "b", "c"].map(|name| Origin::named(Back::H1, name));
+        let start = Start::new();
+        let edge = start.edge();
+        let port = edge.port().to_string();
+        let listeners = listeners.replace("PORT", &port);
+        let gateway = format!(
+            "gatewayClassName: strait, addresses: [{{value: {}}}], listeners: [{listeners}]",
+            edge.ip()
+        );
+        let services = ["a", "b", "c"].iter().zip(&origins);
+        let services =
+            services.map(|(name, origin)| service(&format!("edge/{name}"), origin.address));
+        let mut mesh: Vec<String> = services.collect();
+        mesh.push(object("Gateway", "edge/main", &gateway));
+        let proxy = start
+            .file("mesh.yaml", documents(&mesh))
+            .file("routes.yaml", documents(routes))
+            .start();
+        Self { proxy, origins }
+    }
+
+    fn set(&self, routes: &[String]) {
+        let generation = || self.proxy.metric("strait_config_generation", &[]);
+        let before = generation();
+        self.proxy.write("routes.yaml", documents(routes));
+        eventually("the routes are in effect", || generation() > before);
+    }
+
+    fn send(&self, method: &str, host: &str, target: &str, headers: &str) -> Reply {
+        let text = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n");
+        Raw::connect(self.proxy.edge).send(text).reply()
+    }
+
+    /// Returns the name of the service that answers, or the status of another response.
+    fn answer(&self, host: &str, target: &str) -> String {
+        let reply = self.send("GET", host, target, "");
+        match reply.status {
+            200 => String::from_utf8_lossy(&reply.body).into_owned(),
+            status => status.to_string(),
+        }
+    }
+}
+
+const ONE: &str = "{name: http, protocol: HTTP, port: PORT}";
+
+#[test]
+fn matches_are_tried_by_precedence_over_all_routes_of_a_host() {
+    let rules = [
+        rule(&path("PathPrefix", "/"), "a"),
+        rule(&path("PathPrefix", "/p"), "b"),
+        rule(&path("RegularExpression", "/p/[a-z]+"), "a"),
+        rule(&path("Exact", "/p/x"), "c"),
+    ];
+    let wide = rule(
+        &format!(
+            "{}, headers: [{{name: v, value: '2'}}]",
+            path("PathPrefix", "/p")
+        ),
+        "c",
+    );
+    let edge = Edge::start(
+        ONE,
+        &[
+            route("narrow", "shop.test", &rules.join(", ")),
+            route("wide", "'*.test', shop.test", &wide),
+            route("any", "", &rule(&path("PathPrefix", "/only"), "b")),
+        ],
+    );
+    for (host, target, expected) in [
+        ("shop.test", "/", "a"),
+        ("SHOP.test:80", "/p", "b"),
+        ("shop.test", "/p/", "b"),
+        ("shop.test", "/p/x", "c"),
+        ("shop.test", "/p/y", "b"),
+        ("shop.test", "/px", "a"),
+        // a wider host is tried when no rule of the narrower ones matches
+        ("x.test", "/only", "b"),
+        ("x.test", "/p", "404"),
+        ("other.com", "/only/1", "b"),
+        ("other.com", "/", "404"),
+    ] {
+        assert_eq!(edge.answer(host, target), expected, "{host}{target}");
+    }
+    let with_header = edge.send("GET", "shop.test", "/p/1", "v: 2\r\n");
+    assert_eq!(with_header.body, b"c", "more headers of another route");
+    edge.set(&[]);
+    assert_eq!(edge.answer("shop.test", "/"), "404", "no route is left");
+}
+
+#[test]
+fn a_host_belongs_to_the_most_specific_listener() {
+    let listener = |name: &str, host: &str| {
+        format!("{{name: {name}, protocol: HTTP, port: PORT, hostname: '{host}'}}")
+    };
+    let listeners = [
+        ONE.to_owned(),
+        listener("wild", "*.shop.test"),
+        listener("exact", "a.shop.test"),
+        listener("empty", "b.shop.test"),
+    ];
+    let attached = |name: &str, section: &str, backend: &str| {
+        let spec = format!(
+            "parentRefs: [{{name: main, sectionName: {section}}}], hostnames: ['*.test', '*.shop.test', a.shop.test, b.shop.test, other.com], rules: [{{backendRefs: [{{name: {backend}, port: 80}}]}}]"
+        );
+        object("HTTPRoute", &format!("edge/{name}"), &spec)
+    };
+    let edge = Edge::start(
+        &listeners.join(", "),
+        &[
+            attached("r1", "http", "a"),
+            attached("r2", "wild", "b"),
+            attached("r3", "exact", "c"),
+        ],
+    );
+    for (host, expected) in [
+        ("x.test", "a"),
+        ("other.com", "a"),
+        ("x.shop.test", "b"),
+        ("a.shop.test", "c"),
+        ("b.shop.test", "404"),
+        ("shop.test", "a"),
+        ("none.com", "404"),
+    ] {
+        assert_eq!(edge.answer(host, "/"), expected, "{host}");
+    }
+}
+
+#[test]
+fn filters_change_requests_and_responses() {
+    let filters = "{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: x-a, value: '100%'}], add: [{name: x-b, value: two}], remove: [x-c]}}, \
+         {type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: x-r, value: rule}]}}, \
+         {type: URLRewrite, urlRewrite: {hostname: inner.test, path: {type: ReplacePrefixMatch, replacePrefixMatch: /new/}}}, \
+         {type: RequestMirror, requestMirror: {backendRef: {name: b, port: 80}}}";
+    let backend = "{name: a, port: 80, filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: x-a, value: backend}]}}]}";
+    let old = path("PathPrefix", "/old");
+    let redirect = |filter: &str, matched: &str| {
+        format!(
+            "{{matches: [{{{matched}}}], filters: [{{type: RequestRedirect, requestRedirect: {{{filter}}}}}]}}"
+        )
+    };
+    let rules = [
+        format!("{{matches: [{{{old}}}], filters: [{filters}], backendRefs: [{backend}]}}"),
+        redirect(
+            "scheme: https, hostname: safe.test, statusCode: 301",
+            &path("Exact", "/r1"),
+        ),
+        redirect(
+            "path: {type: ReplacePrefixMatch, replacePrefixMatch: /to}",
+            &path("PathPrefix", "/r2"),
+        ),
+        redirect(
+            "port: 8080, path: {type: ReplaceFullPath, replaceFullPath: /full}",
+            &path("Exact", "/r3"),
+        ),
+    ];
+    let edge = Edge::start(ONE, &[route("r", "", &rules.join(", "))]);
+    let reply = edge.send(
+        "GET",
+        "shop.test",
+        "/old/1?q",
+        "x-a: 1\r\nx-b: one\r\nx-c: gone\r\n",
+    );
+    assert_eq!((reply.status, &*reply.body), (200, &b"a"[..]));
+    assert!(reply.has("x-r: rule"));
+    let seen = edge.origins[0].only();
+    assert_eq!((seen.host(), seen.path()), ("inner.test", "/new/1?q"));
+    assert_eq!(seen.header("x-a"), Some("backend"));
+    assert_eq!(seen.header("x-c"), None);
+    eventually("the mirror gets a copy", || {
+        edge.origins[1].seen().len() == 1
+    });
+    let copy = edge.origins[1].only();
+    assert_eq!((copy.host(), copy.path()), ("inner.test", "/new/1?q"));
+    let port = edge.proxy.edge.port();
+    for (target, status, location) in [
+        ("/r1", 301, "https://safe.test/r1".to_owned()),
+        ("/r2/x?q", 302, format!("http://shop.test:{port}/to/x?q")),
+        ("/r2", 302, format!("http://shop.test:{port}/to")),
+        ("/r3", 302, "http://shop.test:8080/full".to_owned()),
+    ] {
+        let reply = edge.send("GET", "shop.test", target, "");
+        assert_eq!(reply.status, status, "{target}");
+        assert!(
+            reply.has(&format!("location: {location}")),
+            "{target}: {reply:?}"
+        );
+    }
+}
+
+#[test]
+fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
+    let to = |name: &str, backends: &str| {
+        format!(
+            "{{matches: [{{{}}}], backendRefs: [{backends}]}}",
+            path("Exact", name)
+        )
+    };
+    let rules = [
+        to("/unknown", "{name: none, port: 80}"),
+        to("/port", "{name: a, port: 81}"),
+        to("/kind", "{name: a, kind: Pod, port: 80}"),
+        to("/zero", "{name: a, port: 80, weight: 0}"),
+        to("/none", ""),
+        to("/grant", "{name: far, namespace: other, port: 80}"),
+        to("/half", "{name: a, port: 80}, {name: none, port: 80}"),
+        to("/empty", "{name: empty, port: 80}"),
+        format!(
+            "{{matches: [{{{}}}], filters: [{{type: ExtensionRef, extensionRef: {{group: a.b, kind: C, name: d}}}}], backendRefs: [{{name: a, port: 80}}]}}",
+            path("Exact", "/filter")
+        ),
+    ];
+    let rules = route("r", "", &rules.join(", "));
+    let edge = Edge::start(ONE, &[]);
+    let far = service("other/far", edge.origins[2].address);
+    let empty = "apiVersion: v1\nkind: Service\nmetadata: {name: empty, namespace: edge}\nspec: {ports: [{name: http, port: 80}]}\n".to_owned();
+    edge.set(&[rules.clone(), far.clone(), empty.clone()]);
+    for (target, expected) in [
+        ("/unknown", "500"),
+        ("/port", "500"),
+        ("/kind", "500"),
+        ("/zero", "500"),
+        ("/none", "500"),
+        ("/grant", "500"),
+        ("/filter", "500"),
+        ("/empty", "503"),
+    ] {
+        assert_eq!(edge.answer("shop.test", target), expected, "{target}");
+    }
+    let answers: Vec<String> = (0..60).map(|_| edge.answer("shop.test", "/half")).collect();
+    let served = answers.iter().filter(|one| *one == "a").count();
+    assert!(
+        answers.iter().all(|one| one == "a" || one == "500"),
+        "{answers:?}"
+    );
+    assert!((10..50).contains(&served), "{served} of 60");
+    let grant = "from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge}], to: [{group: '', kind: Service}]";
+    edge.set(&[
+        rules.clone(),
+        far.clone(),
+        empty.clone(),
+        object("ReferenceGrant", "other/g", grant),
+    ]);
+    assert_eq!(edge.answer("shop.test", "/grant"), "c");
+    edge.set(&[rules, far, empty]);
+    assert_eq!(
+        edge.answer("shop.test", "/grant"),
+        "500",
+        "the grant is gone"
+    );
+    let call = edge.send(
+        "POST",
+        "shop.test",
+        "/unknown",
+        "content-type: application/grpc\r\nte: trailers\r\ncontent-length: 0\r\n",
+    );
+    assert_eq!(call.status, 200);
+    assert!(call.has("grpc-status: 14"), "{call:?}");
+}

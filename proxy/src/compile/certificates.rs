@@ -1,6 +1,8 @@
 //! Certificates that the servers of Gateways and Sidecars name, and the settings that they are used with. Names only:
 //! the certificates themselves are in `tls::Store`. Certificates for connections to endpoints are in `client_tls`.
 
+pub(in crate::compile) mod kubernetes;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -199,7 +201,8 @@ pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<Use> {
         let entries = sidecar.spec.ingress.iter().enumerate();
         entries.filter_map(move |(index, entry)| ingress_use(sidecar, index, entry, scope))
     });
-    servers.chain(entries).collect()
+    let kubernetes = kubernetes::uses(resources);
+    servers.chain(entries).chain(kubernetes).collect()
 }
 
 fn ingress_use(

@@ -91,6 +91,10 @@ pub struct Chains {
     /// Hosts to log for mesh clients without a matching server; `None` unless the hosts of a server are names of
     /// clusters.
     pub nowhere: Option<Arc<OpaqueRoutes>>,
+    /// Whether requests for a host of another server are misdirected, whatever their protocol.
+    ///
+    /// Source: listeners of the Gateway API.
+    pub is_isolated: bool,
 }
 
 impl Chains {
@@ -105,6 +109,7 @@ impl Chains {
             names: HostIndex::new(names),
             chains: chains.into_boxed_slice(),
             nowhere: None,
+            is_isolated: false,
         }
     }
 

@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 
+use crate::support::client::Front;
 use crate::support::eventually;
 use crate::support::mesh::documents;
 use crate::support::origin::{Back, Origin};
+use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{Raw, Reply};
+use crate::support::tls::{Visitor, credential, get};
 
 /// Returns a Service and its only endpoint.
 fn service(id: &str, address: SocketAddr) -> String {
@@ -53,6 +56,11 @@ struct Edge {
 impl Edge {
     /// Starts with these listeners; `PORT` stands for the port of the proxy.
     fn start(listeners: &str, routes: &[String]) -> Self {
+        Self::start_with(listeners, routes, &[])
+    }
+
+    /// Starts with further documents.
+    fn start_with(listeners: &str, routes: &[String], more: &[String]) -> Self {
         let origins = ["a", "b", "c"].map(|name| Origin::named(Back::H1, name));
         let start = Start::new();
         let edge = start.edge();
@@ -67,6 +75,7 @@ impl Edge {
             services.map(|(name, origin)| service(&format!("edge/{name}"), origin.address));
         let mut mesh: Vec<String> = services.collect();
         mesh.push(object("Gateway", "edge/main", &gateway));
+        mesh.extend(more.iter().cloned());
         let proxy = start
             .file("mesh.yaml", documents(&mesh))
             .file("routes.yaml", documents(routes))
@@ -259,6 +268,7 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
         to("/grant", "{name: far, namespace: other, port: 80}"),
         to("/half", "{name: a, port: 80}, {name: none, port: 80}"),
         to("/empty", "{name: empty, port: 80}"),
+        to("/tls", "{name: b, port: 80}"),
         format!(
             "{{matches: [{{{}}}], filters: [{{type: ExtensionRef, extensionRef: {{group: a.b, kind: C, name: d}}}}], backendRefs: [{{name: a, port: 80}}]}}",
             path("Exact", "/filter")
@@ -268,7 +278,12 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
     let edge = Edge::start(ONE, &[]);
     let far = service("other/far", edge.origins[2].address);
     let empty = "apiVersion: v1\nkind: Service\nmetadata: {name: empty, namespace: edge}\nspec: {ports: [{name: http, port: 80}]}\n".to_owned();
-    edge.set(&[rules.clone(), far.clone(), empty.clone()]);
+    let tls = object(
+        "BackendTLSPolicy",
+        "edge/b",
+        "targetRefs: [{group: '', kind: Service, name: b}], validation: {hostname: b.test, wellKnownCACertificates: System}",
+    );
+    edge.set(&[rules.clone(), far.clone(), empty.clone(), tls]);
     for (target, expected) in [
         ("/unknown", "500"),
         ("/port", "500"),
@@ -278,6 +293,8 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
         ("/grant", "500"),
         ("/filter", "500"),
         ("/empty", "503"),
+        // it must not be sent in plain text
+        ("/tls", "500"),
     ] {
         assert_eq!(edge.answer("shop.test", target), expected, "{target}");
     }
@@ -310,4 +327,73 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
     );
     assert_eq!(call.status, 200);
     assert!(call.has("grpc-status: 14"), "{call:?}");
+}
+
+#[tokio::test]
+async fn request_for_a_host_of_another_https_listener_is_misdirected() {
+    let ca = Authority::new("ca");
+    let pair = ca.server(&[
+        "example.org",
+        "second-example.org",
+        "*.wildcard.org",
+        "fourth-example.wildcard.org",
+        "unknown-example.org",
+    ]);
+    let listener = |name: &str, host: &str| {
+        let tls = "tls: {certificateRefs: [{name: cred}]}";
+        format!("{{name: {name}, protocol: HTTPS, port: PORT, {tls}{host}}}")
+    };
+    let listeners = [
+        listener("any", ""),
+        listener("second", ", hostname: second-example.org"),
+        listener("wild", ", hostname: '*.wildcard.org'"),
+        listener("fourth", ", hostname: fourth-example.wildcard.org"),
+    ];
+    let attached = |section: &str, hosts: &str| {
+        let spec = format!(
+            "parentRefs: [{{name: main, sectionName: {section}}}], hostnames: [{hosts}], rules: [{{backendRefs: [{{name: a, port: 80}}]}}]"
+        );
+        object("HTTPRoute", &format!("edge/{section}"), &spec)
+    };
+    let routes = [
+        attached("any", "example.org"),
+        attached("second", ""),
+        attached("wild", ""),
+        attached("fourth", ""),
+    ];
+    let secret = credential("cred", &pair).replace("name: cred", "name: cred, namespace: edge");
+    let edge = Edge::start_with(&listeners.join(", "), &routes, &[secret]);
+    let visitor = Visitor::new(edge.proxy.edge, &ca);
+    for front in [Front::H1, Front::H2] {
+        for (sni, host, expected) in [
+            ("example.org", "example.org", 200),
+            ("example.org", "second-example.org", 421),
+            ("example.org", "unknown-example.org", 404),
+            ("second-example.org", "example.org", 421),
+            ("second-example.org", "unknown-example.org", 421),
+            (
+                "third-example.wildcard.org",
+                "fith-example.wildcard.org",
+                200,
+            ),
+            (
+                "third-example.wildcard.org",
+                "fourth-example.wildcard.org",
+                421,
+            ),
+            ("third-example.wildcard.org", "second-example.org", 421),
+            ("third-example.wildcard.org", "unknown-example.org", 421),
+            (
+                "fourth-example.wildcard.org",
+                "fith-example.wildcard.org",
+                421,
+            ),
+            ("unknown-example.org", "example.org", 200),
+            ("unknown-example.org", "unknown-example.org", 404),
+        ] {
+            let mut client = visitor.client(front, sni).await.unwrap();
+            let answer = client.call(get(host, "/")).await;
+            assert_eq!(answer.status, expected, "{front:?} {sni} {host}");
+        }
+    }
 }

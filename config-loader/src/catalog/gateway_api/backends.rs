@@ -7,7 +7,7 @@ use crate::catalog::{View, hostname};
 use crate::kind::{MCS_API, Name, ObjectRef};
 use crate::resource::core::Service;
 use crate::resource::flomesh::ServiceImport;
-use crate::resource::gateway_api::BackendRef;
+use crate::resource::gateway_api::{BackendRef, BackendTLSPolicy, ObjectReference};
 
 /// Service that a backend is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum BackendProblem {
     NotFound(String),
     /// The object is of another namespace, and no ReferenceGrant permits the reference.
     NotPermitted,
+    /// This BackendTLSPolicy applies, which proxies do not follow yet: requests would be sent in plain text.
+    TlsNotFollowed(ObjectRef),
 }
 
 /// Returns the service of a backend of a route.
@@ -75,12 +77,29 @@ pub fn backend(
     match has_port(port) {
         None => missing(format!("{kind} {name} does not exist")),
         Some(false) => missing(format!("{kind} {name} has no port {port}")),
-        Some(true) => Ok(BackendHost {
-            host: match is_service {
-                true => hostname::of_service(&object.name, &object.namespace, domain),
-                false => hostname::of_cluster_set_service(&object.name, &object.namespace),
-            },
-            port,
-        }),
+        Some(true) => match tls_policy(view, object) {
+            Some(policy) => Err(BackendProblem::TlsNotFollowed(policy.clone())),
+            None => Ok(BackendHost {
+                host: match is_service {
+                    true => hostname::of_service(&object.name, &object.namespace, domain),
+                    false => hostname::of_cluster_set_service(&object.name, &object.namespace),
+                },
+                port,
+            }),
+        },
     }
+}
+
+/// Returns a BackendTLSPolicy of an object.
+fn tls_policy<'a>(view: View<'a>, object: &ObjectReference) -> Option<&'a ObjectRef> {
+    let mut policies = view.in_namespace::<BackendTLSPolicy>(&object.namespace);
+    let policy = policies.find(|policy| {
+        let targets = &policy.spec.targets;
+        let mut all = targets.iter();
+        targets.is_empty()
+            || all.any(|target| {
+                target.object.is(&object.group, &object.kind) && target.object.name == object.name
+            })
+    });
+    policy.map(|policy| &policy.id)
 }

@@ -66,6 +66,16 @@ impl ServedListener<'_> {
         self.problem.is_none() && (!needs || self.certificates.iter().any(Result::is_ok))
     }
 
+    /// Whether proxies serve the listener: it can serve, and its protocol and settings are followed.
+    pub fn is_served(&self) -> bool {
+        let is_followed = match &self.listener.protocol {
+            ListenerProtocol::Http => true,
+            ListenerProtocol::Https(_) => self.clients.is_none(),
+            _ => false,
+        };
+        is_followed && self.is_usable()
+    }
+
     /// Returns the references to certificates that do not hold.
     pub fn certificate_problems(
         &self,

@@ -18,6 +18,7 @@ codes! {
     GA044 Warning "a route is attached to each of its parents";
     GA061 Warning "a BackendTLSPolicy has no options";
     GA062 Warning "one BackendTLSPolicy has a target";
+    GA063 Warning "a backend has no BackendTLSPolicy, which is not followed yet";
     GA070 Warning "a backend is a Service or a ServiceImport";
     GA071 Warning "a backend and its port exist";
     GA101 Error "what the API requires is written";

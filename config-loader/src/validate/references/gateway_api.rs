@@ -11,7 +11,7 @@ use crate::catalog::gateway_api::{
     ReferenceProblem, Referrer, ServedGateway, ServedListener, backend, class_of, seniority,
 };
 use crate::diagnostic::codes::gateway_api::{
-    GA001, GA002, GA004, GA010, GA020, GA021, GA030, GA042, GA044, GA062, GA070, GA071,
+    GA001, GA002, GA004, GA010, GA020, GA021, GA030, GA042, GA044, GA062, GA063, GA070, GA071,
 };
 use crate::diagnostic::{Code, Diagnostic, Severity, suggest};
 use crate::kind::ObjectRef;
@@ -229,6 +229,10 @@ fn check_listener<T>(
             "listener `{name}` is not accepted: {} is not supported",
             listener.protocol.as_str()
         )),
+        None if served.is_usable() && !served.is_served() => Some(format!(
+            "listener `{name}` is not opened: {} with these settings is not followed yet",
+            listener.protocol.as_str()
+        )),
         None if served.has_invalid_kinds => Some(format!(
             "listener `{name}` allows kinds that {} does not carry",
             listener.protocol.as_str()
@@ -315,6 +319,10 @@ impl World<'_> {
                     (GA070, what)
                 }
                 BackendProblem::NotFound(what) => (GA071, what),
+                BackendProblem::TlsNotFollowed(policy) => (
+                    GA063,
+                    format!("{policy} applies, which is not followed yet"),
+                ),
             };
             let message =
                 format!("{what}: its share of the requests gets a response with status 500");

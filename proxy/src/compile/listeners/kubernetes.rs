@@ -16,15 +16,18 @@ use config_loader::resource::Object;
 use config_loader::resource::gateway_api::{AddressType, HTTPRoute, ListenerProtocol};
 
 use crate::compile::Inputs;
+use crate::compile::certificates::kubernetes::settings;
 use crate::compile::clusters::Clusters;
+use crate::compile::listeners::chains::{http_hosts, is_same};
 use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts};
 use crate::compile::provenance::provenance_of;
 use crate::compile::rules::Compiled;
 use crate::compile::rules::http_route::{Attachment, RouteCompiler};
 use crate::snapshot::{
-    Addresses, Direction, HttpHosts, ListenAddress, Listener, ListenerKey, ProxyHeader, Service,
-    Snapshot, VirtualHost,
+    Addresses, Chain, Chains, Direction, Handling, HttpHosts, ListenAddress, Listener, ListenerKey,
+    ProxyHeader, Service, Snapshot, Then, VirtualHost,
 };
+use crate::tls::Store;
 use traffic::provenance::Provenance;
 
 /// Listener of a Gateway at an address.
@@ -37,6 +40,13 @@ struct Entry<'g, 'a> {
 impl Entry<'_, '_> {
     fn hostname(&self) -> &str {
         self.served.listener.hostname.as_deref().unwrap_or("*")
+    }
+
+    fn protocol(&self) -> &'static str {
+        match self.served.listener.protocol {
+            ListenerProtocol::Https(_) => "HTTPS",
+            _ => "HTTP",
+        }
     }
 
     fn provenance(&self) -> Provenance {
@@ -75,6 +85,7 @@ pub(super) fn compile(
             entries: &entries,
             attachments: &attachments,
             domain: &inputs.identity.domain,
+            certificates: inputs.certificates,
             before: previous.listeners.get(&key),
         };
         let listener = compiler.listener(clusters);
@@ -126,18 +137,16 @@ fn by_address<'g, 'a>(gateways: &'g Gateways<'a>) -> BTreeMap<ListenerKey, Vec<E
         if addresses.is_empty() {
             addresses.push(Ipv6Addr::UNSPECIFIED.into());
         }
-        let usable = gateway.listeners.iter().filter(|one| {
-            one.is_usable() && matches!(one.listener.protocol, ListenerProtocol::Http)
-        });
+        let usable = gateway.listeners.iter().filter(|one| one.is_served());
         for (served, ip) in usable.flat_map(|one| addresses.iter().map(move |ip| (one, *ip))) {
             let address = ListenAddress::Ip(SocketAddr::new(ip, served.listener.port));
             let entries = by_address.entry(ListenerKey::from(address)).or_default();
             let entry = Entry { gateway, served };
-            // of two Gateways that share the address, the older one keeps a host
-            if !entries
-                .iter()
-                .any(|older| older.hostname() == entry.hostname())
-            {
+            // of two Gateways that share the address, the older one keeps a host, and the protocol
+            let is_lost = entries.iter().any(|older: &Entry<'_, '_>| {
+                older.hostname() == entry.hostname() || older.protocol() != entry.protocol()
+            });
+            if !is_lost {
                 entries.push(entry);
             }
         }
@@ -151,6 +160,7 @@ struct ListenerCompiler<'c, 'g, 'a> {
     entries: &'c [Entry<'g, 'a>],
     attachments: &'c Attachments<'c>,
     domain: &'c str,
+    certificates: &'c Store,
     before: Option<&'c Arc<Listener>>,
 }
 
@@ -160,11 +170,17 @@ type Parts<'c> = Vec<(&'c Attachment<'c>, &'c Arc<str>)>;
 impl ListenerCompiler<'_, '_, '_> {
     /// Returns the listener; the one of the previous snapshot if it has not changed.
     fn listener(&self, clusters: &mut Clusters<'_>) -> Arc<Listener> {
-        let before = self.before.and_then(|before| match &before.service {
-            Service::Http(hosts) => Some(hosts),
-            _ => None,
-        });
-        let service = Service::Http(self.hosts(before, clusters));
+        let before = self.before.map(|before| &before.service);
+        let service = match self.entries[0].protocol() {
+            "HTTPS" => Service::Tls(self.chains(before, clusters)),
+            _ => {
+                let before = before.and_then(|before| match before {
+                    Service::Http(hosts) => Some(hosts),
+                    _ => None,
+                });
+                Service::Http(self.hosts("", self.entries, before, clusters))
+            }
+        };
         let provenance: Vec<Provenance> = self.entries.iter().map(Entry::provenance).collect();
         if let Some(before) = self.before
             && before.direction == Direction::Gateway
@@ -177,22 +193,75 @@ impl ListenerCompiler<'_, '_, '_> {
             key: Arc::new(self.key.clone()),
             direction: Direction::Gateway,
             provenance,
-            protocols: vec!["HTTP"],
+            protocols: vec![self.entries[0].protocol()],
             proxy_protocol: ProxyHeader::Off,
             skipped: Vec::new(),
             service,
         })
     }
 
-    /// Returns the virtual hosts of all HTTP listeners of the address.
+    /// Returns the HTTPS listeners of the address, which clients select by SNI.
+    fn chains(&self, before: Option<&Service>, clusters: &mut Clusters<'_>) -> Arc<Chains> {
+        let before = before.and_then(|before| match before {
+            Service::Tls(chains) => Some(chains),
+            _ => None,
+        });
+        let entries = self.entries.iter();
+        let chains: Vec<Chain> = entries
+            .map(|entry| self.chain(entry, before, clusters))
+            .collect();
+        let is_same_as = |before: &&Arc<Chains>| {
+            let mut pairs = before.chains.iter().zip(&chains);
+            before.chains.len() == chains.len() && pairs.all(|(a, b)| is_same(a, b))
+        };
+        match before.filter(is_same_as) {
+            Some(before) => Arc::clone(before),
+            None => Arc::new(Chains {
+                is_isolated: true,
+                ..Chains::new(chains)
+            }),
+        }
+    }
+
+    fn chain(
+        &self,
+        entry: &Entry<'_, '_>,
+        before: Option<&Arc<Chains>>,
+        clusters: &mut Clusters<'_>,
+    ) -> Chain {
+        let owner = entry.gateway.owner(entry.served);
+        let name = &entry.served.listener.name;
+        let id = format!("{owner}/{name}");
+        let before = before.and_then(|before| {
+            let mut chains = before.chains.iter();
+            chains.find(|chain| *chain.id == *id)
+        });
+        let before = before.and_then(|chain| http_hosts(&chain.handling));
+        let hosts = self.hosts(&id, std::slice::from_ref(entry), before, clusters);
+        Chain {
+            id: id.into(),
+            names: [entry.hostname().into()].into(),
+            protocol: "HTTPS",
+            provenance: entry.provenance(),
+            clients: None,
+            handling: Handling::Terminate {
+                tls: self.certificates.server(&settings(entry.served)),
+                then: Then::Http(hosts),
+            },
+        }
+    }
+
+    /// Returns the virtual hosts of some listeners of the address.
     fn hosts(
         &self,
+        id: &str,
+        entries: &[Entry<'_, '_>],
         before: Option<&Arc<HttpHosts>>,
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
-        let mut kept = KeptHosts::take(format!("{:?} gateway", self.key), clusters);
+        let mut kept = KeptHosts::take(format!("{:?} gateway {id}", self.key), clusters);
         let mut virtual_hosts = Vec::new();
-        for (name, parts) in self.parts() {
+        for (name, parts) in self.parts(entries) {
             let mut hasher = DefaultHasher::new();
             self.key.hash(&mut hasher);
             for (attachment, host) in &parts {
@@ -224,9 +293,9 @@ impl ListenerCompiler<'_, '_, '_> {
     }
 
     /// Returns the virtual hosts by name: that of each listener, and one for each host of its routes.
-    fn parts(&self) -> BTreeMap<Arc<str>, Parts<'_>> {
+    fn parts(&self, entries: &[Entry<'_, '_>]) -> BTreeMap<Arc<str>, Parts<'_>> {
         let mut hosts: BTreeMap<Arc<str>, Parts<'_>> = BTreeMap::new();
-        for entry in self.entries {
+        for entry in entries {
             let attached = self.attachments.get(&place(entry.served));
             let attached = || attached.into_iter().flatten();
             let own = attached()

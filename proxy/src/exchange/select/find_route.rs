@@ -220,7 +220,8 @@ fn is_misdirected(listener: &Listener, connection: &Connection, host: &str) -> b
     };
     !std::ptr::eq(used, meant)
         && (meant.protects_beyond(used)
-            || connection.protocol == DownstreamProtocol::Http2 && serves(meant))
+            || (chains.is_isolated || connection.protocol == DownstreamProtocol::Http2)
+                && serves(meant))
 }
 
 /// The properties of a request that rules match on; its path must be normalized.

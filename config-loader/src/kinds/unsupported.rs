@@ -111,31 +111,10 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "BackendTLSPolicy",
         "`trafficPolicy.tls` of a DestinationRule",
     ),
-    other(GATEWAY_API, "Gateway", "a Gateway of networking.istio.io"),
-    other(
-        GATEWAY_API,
-        "GatewayClass",
-        "a Gateway of networking.istio.io, which has no class",
-    ),
     other(
         GATEWAY_API,
         "GRPCRoute",
-        "a VirtualService with `http` rules",
-    ),
-    other(
-        GATEWAY_API,
-        "HTTPRoute",
-        "a VirtualService with `http` rules",
-    ),
-    other(
-        GATEWAY_API,
-        "ListenerSet",
-        "a Gateway of networking.istio.io",
-    ),
-    other(
-        GATEWAY_API,
-        "ReferenceGrant",
-        "`exportTo` of a VirtualService or a ServiceEntry",
+        "an HTTPRoute, or a VirtualService with `http` rules",
     ),
     other(GATEWAY_API, "TCPRoute", "a VirtualService with `tcp` rules"),
     other(GATEWAY_API, "TLSRoute", "a VirtualService with `tls` rules"),

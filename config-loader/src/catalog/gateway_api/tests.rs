@@ -197,7 +197,7 @@ fn earlier_objects_keep_their_ports() {
         set_of(
             "young",
             3,
-            "{name: y, protocol: HTTP, port: 81}, {name: z, protocol: HTTP, port: 82}, {name: z2, protocol: TCP, port: 82}",
+            "{name: why, protocol: HTTP, port: 81}, {name: z, protocol: HTTP, port: 82}, {name: z2, protocol: TCP, port: 82}",
         ),
         set_of(
             "old",

@@ -16,6 +16,7 @@ codes! {
     GA041 Warning "a filter is supported, and so is session persistence";
     GA042 Warning "a TCPRoute gets connections";
     GA044 Warning "a route is attached to each of its parents";
+    GA052 Warning "the parent of a route is a Gateway or a ListenerSet";
     GA061 Warning "a BackendTLSPolicy has no options";
     GA062 Warning "one BackendTLSPolicy has a target";
     GA063 Warning "a backend has no BackendTLSPolicy, which is not followed yet";

@@ -47,3 +47,12 @@ pub struct BackendRef {
     /// Port. A Service always has one.
     pub port: Option<u16>,
 }
+
+impl Backend {
+    /// Whether all filters edit headers.
+    pub fn has_only_header_edits(&self) -> bool {
+        let is_edit =
+            |one: &Filter| matches!(one, Filter::RequestHeaders(_) | Filter::ResponseHeaders(_));
+        self.filters.iter().all(is_edit)
+    }
+}

@@ -11,12 +11,14 @@ use crate::catalog::gateway_api::{
     ReferenceProblem, Referrer, ServedGateway, ServedListener, backend, class_of, seniority,
 };
 use crate::diagnostic::codes::gateway_api::{
-    GA001, GA002, GA004, GA010, GA020, GA021, GA030, GA042, GA044, GA062, GA063, GA070, GA071,
+    GA001, GA002, GA004, GA010, GA020, GA021, GA030, GA041, GA042, GA044, GA052, GA062, GA063,
+    GA070, GA071,
 };
 use crate::diagnostic::{Code, Diagnostic, Severity, suggest};
 use crate::kind::ObjectRef;
 use crate::resource::gateway_api::{
-    BackendRef, BackendTLSPolicy, Filter, GROUP, ObjectReference, ParentRef, RouteRule, TCPRoute,
+    BackendRef, BackendTLSPolicy, Filter, GROUP, HTTPRoute, ObjectReference, ParentRef, RouteRule,
+    TCPRoute,
 };
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
@@ -41,6 +43,7 @@ pub(super) fn check(
         gateways: &gateways,
     };
     for route in set.http_routes.values() {
+        check_backend_filters(route, found);
         world.route(route, http_backends(&route.spec.rules), found);
     }
     for route in set.grpc_routes.values() {
@@ -266,6 +269,21 @@ fn check_listener<T>(
     }
 }
 
+/// Reports filters of backends that are not followed yet.
+fn check_backend_filters(route: &Object<HTTPRoute>, found: &mut Vec<Diagnostic>) {
+    let backends = route.spec.rules.iter().flat_map(|rule| &rule.backends);
+    for backend in backends.filter(|backend| !backend.has_only_header_edits()) {
+        let message = "only header modifiers are followed in filters of a backend: its share of the requests gets a \
+                       response with status 500"
+            .to_owned();
+        let field = "spec.rules[].backendRefs[].filters".to_owned();
+        let line = backend.target.object.line;
+        let mut diagnostic = warning(route, GA041, line, field, message);
+        diagnostic.help("write the filter in the rule");
+        found.push(diagnostic);
+    }
+}
+
 /// State that routes are checked against.
 struct World<'a> {
     view: View<'a>,
@@ -393,6 +411,12 @@ impl World<'_> {
         let exists = match &*target.kind {
             "Gateway" => self.set.kubernetes_gateways.contains_key(&name),
             "ListenerSet" => self.set.listener_sets.contains_key(&name),
+            "Service" if target.group.is_empty() => {
+                let message = "routes of a Service are not followed yet".to_owned();
+                let mut diagnostic = warning(object, GA052, target.line, field, message);
+                diagnostic.help("write a VirtualService for the host of the Service");
+                return Some(diagnostic);
+            }
             _ => return None,
         };
         if exists || *target.group != *GROUP {

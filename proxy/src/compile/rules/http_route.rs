@@ -198,7 +198,7 @@ impl RouteCompiler<'_> {
         let is_usable = !has_unusable(&rule.filters);
         let backends = rule.backends.iter().enumerate();
         let entries = backends.map(|(position, one): (usize, &Backend)| {
-            let is_usable = is_usable && !has_unusable(&one.filters);
+            let is_usable = is_usable && one.has_only_header_edits();
             let target = Some(&one.target).filter(|_| is_usable);
             let line = one.target.object.line;
             (

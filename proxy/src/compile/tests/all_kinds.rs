@@ -16,6 +16,7 @@ use crate::tls::Store;
 use traffic::registry::Moment;
 
 const ISTIO: &str = "networking.istio.io/v1";
+const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 
 /// Places of one object each: API version, kind, namespace, name, and what the object may be.
 const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
@@ -32,6 +33,48 @@ const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
             "spec: {servers: [{port: {number: 80, name: tcp, protocol: TCP}, hosts: ['*']}, \
          {port: {number: 443, name: tls, protocol: TLS}, hosts: ['*'], tls: {mode: PASSTHROUGH}}]}",
             "spec: {selector: {app: other}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "Gateway",
+        "ns1",
+        "api",
+        &[
+            "spec: {gatewayClassName: strait, listeners: [{name: a, port: 81, protocol: HTTP}, {name: b, port: 81, protocol: HTTP, hostname: '*.example'}]}",
+            "spec: {gatewayClassName: strait, listeners: [{name: a, port: 81, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]}",
+            "spec: {gatewayClassName: other, listeners: [{name: a, port: 81, protocol: HTTP}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "HTTPRoute",
+        "ns1",
+        "one",
+        &[
+            "spec: {parentRefs: [{name: api}], rules: [{backendRefs: [{name: a, port: 80}, {name: b, namespace: ns1, port: 80}]}]}",
+            "spec: {parentRefs: [{name: api, sectionName: b}], hostnames: [one.example, two.test], rules: [{matches: [{path: {value: /a}}], \
+         backendRefs: [{name: a, port: 80, filters: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [x]}}]}]}]}",
+            "spec: {parentRefs: [{name: api}], hostnames: ['*.example'], rules: [{matches: [{path: {type: Exact, value: /a}}], \
+         filters: [{type: RequestMirror, requestMirror: {backendRef: {name: a, port: 80}}}], backendRefs: [{name: none, port: 80}]}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "HTTPRoute",
+        "default",
+        "two",
+        &[
+            "spec: {parentRefs: [{name: api, namespace: ns1}], hostnames: [one.example], rules: [{backendRefs: [{name: a, namespace: ns1, port: 80}]}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "ReferenceGrant",
+        "ns1",
+        "grant",
+        &[
+            "spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: default}], to: [{group: '', kind: Service}]}",
         ],
     ),
     (

@@ -56,7 +56,7 @@ fn listeners_and_references_that_do_not_hold_are_reported() {
 fn routes_that_attach_to_nothing_and_backends_that_do_not_exist_are_reported() {
     let text = "\
 {apiVersion: GATEWAY-API, kind: Gateway, metadata: {name: a}, spec: {gatewayClassName: strait, listeners: [{name: web, protocol: HTTP, port: 80, hostname: shop.test}, {name: raw, protocol: TCP, port: 90}]}}
-{apiVersion: GATEWAY-API, kind: HTTPRoute, metadata: {name: r}, spec: {parentRefs: [{name: a, sectionName: wep}, {name: b}, {name: a}], hostnames: [x.test], rules: [{backendRefs: [{name: none, port: 80}]}]}}
+{apiVersion: GATEWAY-API, kind: HTTPRoute, metadata: {name: r}, spec: {parentRefs: [{name: a, sectionName: wep}, {name: b}, {name: a, sectionName: web}], hostnames: [x.test], rules: [{backendRefs: [{name: none, port: 80}]}]}}
 {apiVersion: GATEWAY-API, kind: TCPRoute, metadata: {name: old}, spec: {parentRefs: [{name: a}], rules: [{backendRefs: [{name: db, port: 80}]}]}}
 {apiVersion: GATEWAY-API, kind: TCPRoute, metadata: {name: young}, spec: {parentRefs: [{name: a}], rules: [{backendRefs: [{name: db, port: 80}]}]}}
 {apiVersion: v1, kind: Service, metadata: {name: db}, spec: {ports: [{port: 80}]}}";

@@ -20,7 +20,6 @@ pub use listeners::{Clients, ListenerProblem, ServedListener};
 pub use references::ReferenceProblem;
 
 use super::View;
-use super::pods::CLUSTER_SCOPED;
 use crate::kind::{Name, ObjectRef};
 use crate::resource::Object;
 use crate::resource::core::Secret;
@@ -94,8 +93,9 @@ pub fn class_of<'a>(
     gateway: &Object<KubernetesGateway>,
     controller: &str,
 ) -> ClassOf<'a> {
-    let name = Name::new(CLUSTER_SCOPED, &*gateway.spec.class);
-    match view.get::<GatewayClass>(&name) {
+    // a file may give it a namespace, which means nothing
+    let mut classes = view.all::<GatewayClass>().values();
+    match classes.find(|class| class.id.name == gateway.spec.class) {
         None if *gateway.spec.class == *CLASS => ClassOf::Served,
         None => ClassOf::Unknown,
         Some(class) if *class.spec.controller != *controller => {

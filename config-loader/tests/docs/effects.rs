@@ -64,6 +64,42 @@ spec.subsets[].labels routing::first_matching_rule_in_order_wins
 spec.exportTo destination_rules::t92_rule_in_the_client_namespace_replaces_all_others
 spec.workloadSelector destination_rules::rule_with_a_workload_selector_applies_to_those_workloads_only
 
+# GatewayClass gateway.networking.k8s.io
+spec untested
+
+# Gateway gateway.networking.k8s.io
+spec accepted
+spec.gatewayClassName untested
+spec.addresses gateway_api::matches_are_tried_by_precedence_over_all_routes_of_a_host
+spec.allowedListeners untested
+spec.listeners[] untested
+spec.listeners[].name gateway_api::a_host_belongs_to_the_most_specific_listener
+spec.listeners[].hostname gateway_api::a_host_belongs_to_the_most_specific_listener
+spec.listeners[].port gateway_api::a_host_belongs_to_the_most_specific_listener
+spec.listeners[].protocol gateway_api::request_for_a_host_of_another_https_listener_is_misdirected
+spec.listeners[].tls.certificateRefs gateway_api::request_for_a_host_of_another_https_listener_is_misdirected
+
+# ListenerSet gateway.networking.k8s.io
+spec untested
+
+# HTTPRoute gateway.networking.k8s.io
+spec accepted
+spec.parentRefs gateway_api::a_host_belongs_to_the_most_specific_listener
+spec.hostnames gateway_api::matches_are_tried_by_precedence_over_all_routes_of_a_host
+spec.rules[].name untested
+spec.rules[].matches gateway_api::matches_are_tried_by_precedence_over_all_routes_of_a_host
+spec.rules[].filters gateway_api::filters_change_requests_and_responses
+spec.rules[].filters[].cors gateway_api::rules_limit_retry_and_share
+spec.rules[].filters[].extensionRef gateway_api::backends_that_are_not_valid_answer_500_and_those_without_endpoints_503
+spec.rules[].filters[].externalAuth accepted
+spec.rules[].backendRefs gateway_api::backends_that_are_not_valid_answer_500_and_those_without_endpoints_503
+spec.rules[].backendRefs[].filters gateway_api::filters_change_requests_and_responses
+spec.rules[].timeouts gateway_api::rules_limit_retry_and_share
+spec.rules[].retry gateway_api::rules_limit_retry_and_share
+
+# ReferenceGrant gateway.networking.k8s.io
+spec gateway_api::backends_that_are_not_valid_answer_500_and_those_without_endpoints_503
+
 # Gateway networking.istio.io
 spec.servers[].port listeners::keep_alive_connection_serves_several_requests
 spec.servers[].port.name multicluster::exports_tls::the_servers_for_remote_clusters_can_be_selected_by_name

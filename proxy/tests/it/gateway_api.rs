@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::support::client::Front;
 use crate::support::eventually;
 use crate::support::mesh::documents;
-use crate::support::origin::{Back, Origin};
+use crate::support::origin::{Back, Origin, full};
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{Raw, Reply};
@@ -249,6 +249,104 @@ fn filters_change_requests_and_responses() {
             "{target}: {reply:?}"
         );
     }
+}
+
+#[test]
+fn rules_limit_retry_and_share() {
+    let flaky = Origin::start(Back::H1, {
+        let failed = std::sync::atomic::AtomicBool::new(false);
+        move |_| {
+            let is_first = !failed.swap(true, std::sync::atomic::Ordering::SeqCst);
+            let status = if is_first { 503 } else { 200 };
+            async move {
+                let response = hyper::Response::builder().status(status);
+                response.body(full("flaky")).unwrap()
+            }
+        }
+    });
+    let silent = Origin::start(Back::H1, |_| std::future::pending());
+    let cors = "{type: CORS, cors: {allowOrigins: ['https://*.shop.test'], allowMethods: [GET, PUT], allowHeaders: [x-a], exposeHeaders: [x-e], allowCredentials: true}}";
+    let to = |matched: &str, more: &str, backend: &str| {
+        format!(
+            "{{matches: [{{{matched}}}], {more}, backendRefs: [{{name: {backend}, port: 80}}]}}"
+        )
+    };
+    let rules = [
+        to(
+            &path("Exact", "/slow"),
+            "timeouts: {request: 50ms}",
+            "silent",
+        ),
+        to(
+            &path("Exact", "/attempt"),
+            "timeouts: {backendRequest: 50ms}",
+            "silent",
+        ),
+        to(
+            &path("Exact", "/retry"),
+            "retry: {codes: [503], attempts: 1, backoff: 1ms}",
+            "flaky",
+        ),
+        to(
+            &path("PathPrefix", "/cors"),
+            &format!("filters: [{cors}]"),
+            "a",
+        ),
+        to("method: PUT", "name: put", "b"),
+        to("queryParams: [{name: v, value: '2'}]", "name: query", "c"),
+    ];
+    let edge = Edge::start_with(
+        ONE,
+        &[route("r", "", &rules.join(", "))],
+        &[
+            service("edge/flaky", flaky.address),
+            service("edge/silent", silent.address),
+        ],
+    );
+    assert_eq!(edge.answer("shop.test", "/slow"), "504");
+    assert_eq!(edge.answer("shop.test", "/attempt"), "504");
+    assert_eq!(edge.answer("shop.test", "/retry"), "flaky");
+    assert_eq!(flaky.seen().len(), 2);
+    assert_eq!(edge.send("PUT", "shop.test", "/", "").body, b"b");
+    assert_eq!(edge.answer("shop.test", "/?v=2"), "c");
+    assert_eq!(edge.answer("shop.test", "/"), "404");
+    let preflight = |origin: &str| {
+        let headers = format!(
+            "origin: {origin}\r\naccess-control-request-method: PUT\r\naccess-control-request-headers: x-a\r\n"
+        );
+        edge.send("OPTIONS", "shop.test", "/cors", &headers)
+    };
+    let allowed = preflight("https://www.shop.test");
+    assert_eq!(allowed.status, 200);
+    for line in [
+        "access-control-allow-origin: https://www.shop.test",
+        "access-control-allow-methods: GET,PUT",
+        "access-control-allow-headers: x-a",
+        "access-control-expose-headers: x-e",
+        "access-control-allow-credentials: true",
+        "access-control-max-age: 5",
+    ] {
+        assert!(allowed.has(line), "{line}: {allowed:?}");
+    }
+    let other = preflight("https://evil.test");
+    assert_eq!(other.status, 200);
+    assert!(
+        !other
+            .headers
+            .iter()
+            .any(|line| line.starts_with("access-control")),
+        "{other:?}"
+    );
+    let shared = edge.send(
+        "GET",
+        "shop.test",
+        "/cors",
+        "origin: https://a.shop.test\r\n",
+    );
+    assert!(
+        shared.has("access-control-allow-origin: https://a.shop.test"),
+        "{shared:?}"
+    );
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn earlier_objects_keep_their_ports() {
                 )))
             ),
             (
-                "y".to_owned(),
+                "why".to_owned(),
                 Some(ListenerProblem::ProtocolConflict(with(
                     "o",
                     "ListenerSet/edge/old"

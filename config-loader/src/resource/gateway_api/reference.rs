@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::{Backend, Filter};
 use crate::span::Line;
 
 /// Reference to an object.

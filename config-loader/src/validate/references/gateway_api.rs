@@ -104,7 +104,9 @@ fn check_classes(view: View<'_>, set: &ResourceSet, controller: &str, found: &mu
             }
             ClassOf::Other(other) => {
                 let message = format!("the class `{class}` is of the controller `{other}`");
-                note(gateway, GA002, line, field, message)
+                let mut diagnostic = note(gateway, GA002, line, field, message);
+                diagnostic.help("leave it to that controller, or write a class of this one");
+                diagnostic
             }
             ClassOf::WithParameters => {
                 let message = format!(
@@ -245,7 +247,8 @@ fn check_listener<T>(
     if let Some(message) = message {
         let field = format!("spec.listeners[{name}]");
         let mut diagnostic = warning(object, GA020, listener.line, field, message);
-        diagnostic.help("give the listener another port, host or protocol; HTTP, HTTPS, TLS and TCP are supported");
+        diagnostic
+            .help("give the listener another port, host or protocol; HTTP and HTTPS are served");
         found.push(diagnostic);
     }
     let at = |field: &str| Reference {
@@ -426,7 +429,9 @@ impl World<'_> {
             "{} {name} does not exist: the route is not attached to it",
             target.kind
         );
-        Some(note(object, GA004, target.line, &field, message))
+        let mut diagnostic = note(object, GA004, target.line, &field, message);
+        diagnostic.help("write the name and namespace of one that exists, or add it");
+        Some(diagnostic)
     }
 
     /// Reports TCPRoutes that get no connection, because an older one has the listener.

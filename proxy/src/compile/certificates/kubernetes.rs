@@ -8,7 +8,7 @@ use config_loader::catalog::gateway_api::{CONTROLLER, Gateways, ServedGateway, S
 use config_loader::resource::gateway_api::ListenerProtocol;
 
 use super::{Fields, Use};
-use crate::tls::{Alpn, IdentitySource, ServerSettings, Version};
+use crate::tls::{Alpn, IdentitySource, ProtocolSettings, ServerSettings, Version};
 
 /// Returns the TLS settings of a listener.
 pub(in crate::compile) fn settings(served: &ServedListener<'_>) -> ServerSettings {
@@ -20,10 +20,8 @@ pub(in crate::compile) fn settings(served: &ServedListener<'_>) -> ServerSetting
     ServerSettings {
         identities: identities.collect(),
         clients: None,
-        version_min: Version::Tls12,
+        protocol: ProtocolSettings::default(),
         version_max: Version::Tls13,
-        cipher_suites: Vec::new(),
-        groups: Vec::new(),
         alpn: Alpn::Http,
     }
 }

@@ -157,7 +157,7 @@ impl RouteCompiler<'_> {
             _ => None,
         });
         filters.timeout = rule.timeout;
-        filters.retry = Some(retry(rule, clusters));
+        filters.retry = retry(rule, clusters);
         let redirect = rule.filters.iter().find_map(|filter| match filter {
             Filter::Redirect(redirect) => Some(redirect),
             _ => None,
@@ -288,15 +288,20 @@ fn conditions(written: &HttpMatch) -> Conditions {
 }
 
 /// Returns the retries of a rule; those of the mesh if it has none.
-fn retry(rule: &RouteRule<HttpMatch>, clusters: &Clusters<'_>) -> Arc<RetryPolicy> {
+fn retry(rule: &RouteRule<HttpMatch>, clusters: &Clusters<'_>) -> Option<Arc<RetryPolicy>> {
     let mesh = clusters.mesh_retries();
     let Some(written) = rule.retry.as_deref() else {
-        return match rule.attempt_timeout {
-            None => Arc::clone(mesh),
-            timeout => Arc::new(RetryPolicy {
+        return match (mesh, rule.attempt_timeout) {
+            (mesh, None) => mesh.cloned(),
+            (Some(mesh), timeout) => Some(Arc::new(RetryPolicy {
                 per_try_timeout: timeout,
                 ..RetryPolicy::clone(mesh)
-            }),
+            })),
+            (None, timeout) => Some(Arc::new(RetryPolicy {
+                attempts: 0,
+                per_try_timeout: timeout,
+                ..RetryPolicy::mesh_default(false)
+            })),
         };
     };
     let mut conditions = RetryConditions::default();
@@ -313,17 +318,17 @@ fn retry(rule: &RouteRule<HttpMatch>, clusters: &Clusters<'_>) -> Arc<RetryPolic
         .codes
         .iter()
         .for_each(|code| conditions.insert_status(*code));
-    Arc::new(RetryPolicy {
+    Some(Arc::new(RetryPolicy {
         attempts: written.attempts,
         per_try_timeout: rule.attempt_timeout,
         conditions,
-        back_off: BackOff {
-            base: written.backoff.unwrap_or(mesh.back_off.base),
-        },
+        back_off: written
+            .backoff
+            .map_or_else(BackOff::default, |base| BackOff { base }),
         avoid_tried: None,
         avoid_priorities: false,
         implied: false,
-    })
+    }))
 }
 
 fn authority(filters: &[Filter]) -> Option<HeaderValue> {

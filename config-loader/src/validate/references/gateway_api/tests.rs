@@ -30,7 +30,8 @@ fn gateways_that_nobody_serves_are_notes() {
         [
             "GA001 spec.gatewayClassName: no GatewayClass has the name `none`: nobody serves this Gateway (write `strait`, or \
              add a GatewayClass `none` with `controllerName: strait.io/gateway-controller`)",
-            "GA002 spec.gatewayClassName: the class `other` is of the controller `a.b/c`",
+            "GA002 spec.gatewayClassName: the class `other` is of the controller `a.b/c` (leave it to that controller, or write a \
+             class of this one)",
         ]
     );
 }
@@ -63,13 +64,16 @@ fn routes_that_attach_to_nothing_and_backends_that_do_not_exist_are_reported() {
     assert_eq!(
         found(text),
         [
+            "GA020 spec.listeners[raw]: listener `raw` is not opened: TCP with these settings is not followed yet (give the \
+             listener another port, host or protocol; HTTP and HTTPS are served)",
             "GA044 spec.parentRefs[0]: the route is not attached to Gateway default/a: it has no listener with this section and \
              port (did you mean `sectionName: web`?)",
             "GA044 spec.parentRefs[2]: the route is not attached to Gateway default/a: its listeners have other hosts (their \
              hosts are: shop.test)",
             "GA071 spec.rules[].backendRefs: Service default/none does not exist: its share of the requests gets a response \
              with status 500 (write a Service or ServiceImport that exists, and one of its ports)",
-            "GA004 spec.parentRefs[1]: Gateway default/b does not exist: the route is not attached to it",
+            "GA004 spec.parentRefs[1]: Gateway default/b does not exist: the route is not attached to it (write the name and \
+             namespace of one that exists, or add it)",
             "GA042 spec.parentRefs: TCPRoute/default/old is older, and gets every connection of the listener (attach the route to \
              another listener, or remove the older one)",
         ]

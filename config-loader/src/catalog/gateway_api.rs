@@ -11,18 +11,16 @@ mod listeners;
 mod references;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 pub use attachment::{Attached, AttachingRoute, AttachmentProblem};
 pub use backends::{BackendHost, BackendProblem, backend};
 pub use grants::Referrer;
-pub use listeners::{Clients, ListenerProblem, ServedListener};
+pub use listeners::{AttachedSet, Clients, ListenerProblem, ServedGateway, ServedListener};
 pub use references::ReferenceProblem;
 
 use super::View;
-use crate::kind::{Name, ObjectRef};
+use crate::kind::Name;
 use crate::resource::Object;
-use crate::resource::core::Secret;
 use crate::resource::gateway_api::{GatewayClass, KubernetesGateway, ListenerSet};
 
 /// Controller name of Strait (GatewayClass `spec.controllerName`).
@@ -40,38 +38,6 @@ pub struct Gateways<'a> {
     by_name: HashMap<Name, usize>,
     /// ListenerSets of the Gateways: positions in `all`, and in the sets there.
     sets: HashMap<Name, (usize, usize)>,
-}
-
-/// Gateway with its listeners.
-#[derive(Debug)]
-pub struct ServedGateway<'a> {
-    /// Gateway.
-    pub object: &'a Arc<Object<KubernetesGateway>>,
-    /// ListenerSets that name the Gateway as their parent, oldest first.
-    pub sets: Vec<AttachedSet<'a>>,
-    /// Listeners: those of the Gateway, then those of its allowed ListenerSets, in order.
-    pub listeners: Vec<ServedListener<'a>>,
-    /// Secret with the certificate that backends get.
-    pub client_certificate: Option<Result<&'a Arc<Object<Secret>>, ReferenceProblem>>,
-}
-
-impl ServedGateway<'_> {
-    /// Returns the object that has a listener: the Gateway, or one of its ListenerSets.
-    pub fn owner(&self, listener: &ServedListener<'_>) -> &ObjectRef {
-        match listener.set {
-            None => &self.object.id,
-            Some(set) => &self.sets[set].object.id,
-        }
-    }
-}
-
-/// ListenerSet of a Gateway.
-#[derive(Debug)]
-pub struct AttachedSet<'a> {
-    /// ListenerSet.
-    pub object: &'a Arc<Object<ListenerSet>>,
-    /// Whether the Gateway allows ListenerSets of its namespace.
-    pub is_allowed: bool,
 }
 
 /// Relation of a Gateway to a controller.

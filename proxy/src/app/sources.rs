@@ -135,7 +135,8 @@ fn follow_mesh_config(
                 sender.send_modify(|found| found.mesh = state);
             };
             let awaited = MeshConfigState {
-                is_awaited: true,
+                // a saved state may be of a server that does not answer now
+                is_awaited: control.state.is_none(),
                 ..MeshConfigState::default()
             };
             updates.send_modify(|found| found.mesh = awaited);

@@ -201,7 +201,19 @@ pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<Use> {
         let entries = sidecar.spec.ingress.iter().enumerate();
         entries.filter_map(move |(index, entry)| ingress_use(sidecar, index, entry, scope))
     });
-    let kubernetes = kubernetes::uses(resources);
+    let kubernetes = kubernetes::terminating(resources).into_iter();
+    let kubernetes = kubernetes.map(|one| Use {
+        object: one.object,
+        file: one.file,
+        fields: Fields {
+            tls: format!("spec.listeners[{}].tls", one.listener),
+            line: one.line,
+            ..Fields::default()
+        },
+        hosts: one.hostname.into_iter().collect(),
+        settings: one.settings,
+        mode: "Terminate",
+    });
     servers.chain(entries).chain(kubernetes).collect()
 }
 

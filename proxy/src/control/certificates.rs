@@ -116,7 +116,7 @@ fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
     let (own, _) = mesh(identity);
     let is_there = || match &own {
         IdentitySource::Files { chain, .. } => Path::new(&**chain).exists(),
-        IdentitySource::Secret { .. } => false,
+        IdentitySource::Referred { .. } | IdentitySource::Secret { .. } => false,
     };
     identity.is_told_mesh_certificates() || store.identity(&own).is_some() || is_there()
 }
@@ -201,9 +201,14 @@ impl Reader<'_> {
                 key: file(key)?,
                 workload,
             }),
-            IdentitySource::Secret { namespace, name } => {
+            IdentitySource::Referred { namespace, name }
+            | IdentitySource::Secret { namespace, name } => {
                 let place = place(namespace, name);
-                let secret = self.secret(namespace, name)?;
+                let secret = match source {
+                    IdentitySource::Referred { .. } => self.known(namespace, name),
+                    _ => None,
+                };
+                let secret = secret.map_or_else(|| self.secret(namespace, name), Ok)?;
                 Ok(IdentityBytes {
                     chain: value(secret, &CHAIN_KEYS, &place, ProblemKind::Certificate)?,
                     key: value(secret, &KEY_KEYS, &place, ProblemKind::Key)?,
@@ -257,9 +262,11 @@ impl Reader<'_> {
     }
 
     fn find(&self, namespace: &Arc<str>, name: &Arc<str>) -> Option<&Secret> {
-        if !self.may_use(namespace) {
-            return None;
-        }
+        let may_use = self.may_use(namespace);
+        self.known(namespace, name).filter(|_| may_use)
+    }
+
+    fn known(&self, namespace: &Arc<str>, name: &Arc<str>) -> Option<&Secret> {
         let name = Name::new(Arc::clone(namespace), Arc::clone(name));
         self.resources
             .secrets

@@ -13,6 +13,13 @@ pub enum IdentitySource {
         /// Private key.
         key: Arc<str>,
     },
+    /// A Kubernetes Secret that a reference of the Gateway API permits, whatever its namespace.
+    Referred {
+        /// Namespace of the Secret.
+        namespace: Arc<str>,
+        /// Name of the Secret.
+        name: Arc<str>,
+    },
     /// A Kubernetes Secret.
     Secret {
         /// Namespace of the Secret.
@@ -26,7 +33,8 @@ impl fmt::Display for IdentitySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             IdentitySource::Files { chain, .. } => write!(f, "file {chain}"),
-            IdentitySource::Secret { namespace, name } => write!(f, "secret {namespace}/{name}"),
+            IdentitySource::Referred { namespace, name }
+            | IdentitySource::Secret { namespace, name } => write!(f, "secret {namespace}/{name}"),
         }
     }
 }

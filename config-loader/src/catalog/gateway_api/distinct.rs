@@ -1,6 +1,5 @@
 //! Listeners of one port that exclude each other.
 
-use super::listeners::ServedListener;
 use crate::resource::gateway_api::{Listener, ListenerProtocol};
 
 /// Conflict of two listeners of a port.
@@ -43,28 +42,26 @@ fn conflict(one: &Listener, other: &Listener) -> Option<Conflict> {
 }
 
 /// Returns the conflicts of the listeners of one object, by position: with those of earlier objects, which keep their
-/// port, or with each other, in which case nobody keeps it. Each has the listener on the other side.
-pub(super) fn conflicts<'l, 'a>(
-    earlier: &[&'l ServedListener<'a>],
-    own: &[&'l ServedListener<'a>],
-) -> Vec<Option<(Conflict, &'l ServedListener<'a>)>> {
-    let find = |one: &ServedListener<'_>, others: &[&'l ServedListener<'a>]| {
-        let mut others = others.iter();
-        others.find_map(|other| Some((conflict(one.listener, other.listener)?, *other)))
+/// port, or with each other, in which case nobody keeps it. Each has the position of the listener on the other side, in
+/// `earlier` followed by `own`.
+pub(super) fn conflicts(
+    earlier: &[&Listener],
+    own: &[&Listener],
+) -> Vec<Option<(Conflict, usize)>> {
+    let with_earlier = |one: &Listener| {
+        let mut earlier = earlier.iter().enumerate();
+        earlier.find_map(|(position, other)| Some((conflict(one, other)?, position)))
     };
-    let lost: Vec<_> = own.iter().map(|one| find(one, earlier)).collect();
-    let left: Vec<_> = own
-        .iter()
-        .zip(&lost)
-        .filter(|(_, lost)| lost.is_none())
-        .collect();
-    let left: Vec<_> = left.into_iter().map(|(one, _)| *one).collect();
-    let own = own.iter().zip(lost);
-    own.map(|(one, lost)| {
-        lost.or_else(|| {
-            let others = left.iter().filter(|other| !std::ptr::eq(**other, *one));
-            find(one, &others.copied().collect::<Vec<_>>())
+    let lost: Vec<_> = own.iter().map(|one| with_earlier(one)).collect();
+    let with_own = |position: usize, one: &Listener| {
+        let mut others = own.iter().enumerate().zip(&lost);
+        others.find_map(|((other, listener), lost)| {
+            let counts = other != position && lost.is_none();
+            let conflict = counts.then(|| conflict(one, listener))??;
+            Some((conflict, earlier.len() + other))
         })
-    })
-    .collect()
+    };
+    let own = own.iter().enumerate().zip(&lost);
+    own.map(|((position, one), lost)| lost.or_else(|| with_own(position, one)))
+        .collect()
 }

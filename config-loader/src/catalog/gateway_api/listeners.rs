@@ -5,16 +5,47 @@ use std::sync::Arc;
 use super::distinct::{Conflict, conflicts};
 use super::grants::Referrer;
 use super::references::{self, ReferenceProblem, certificate};
-use super::{AttachedSet, ServedGateway};
 use crate::catalog::View;
 use crate::catalog::pods::CLUSTER_SCOPED;
-use crate::kind::{Kind, Name};
+use crate::kind::{Kind, Name, ObjectRef};
 use crate::resource::Object;
 use crate::resource::core::{Namespace, Secret};
 use crate::resource::gateway_api::{
     ClientValidation, GROUP, KubernetesGateway, Listener, ListenerProtocol, ListenerSet,
     ListenerTls, NamespaceSelection, ObjectReference, RouteKind, Termination,
 };
+
+/// Gateway with its listeners.
+#[derive(Debug)]
+pub struct ServedGateway<'a> {
+    /// Gateway.
+    pub object: &'a Arc<Object<KubernetesGateway>>,
+    /// ListenerSets that name the Gateway as their parent, oldest first.
+    pub sets: Vec<AttachedSet<'a>>,
+    /// Listeners: those of the Gateway, then those of its allowed ListenerSets, in order.
+    pub listeners: Vec<ServedListener<'a>>,
+    /// Secret with the certificate that backends get.
+    pub client_certificate: Option<Result<&'a Arc<Object<Secret>>, ReferenceProblem>>,
+}
+
+impl ServedGateway<'_> {
+    /// Returns the object that has a listener: the Gateway, or one of its ListenerSets.
+    pub fn owner(&self, listener: &ServedListener<'_>) -> &ObjectRef {
+        match listener.set {
+            None => &self.object.id,
+            Some(set) => &self.sets[set].object.id,
+        }
+    }
+}
+
+/// ListenerSet of a Gateway.
+#[derive(Debug)]
+pub struct AttachedSet<'a> {
+    /// ListenerSet.
+    pub object: &'a Arc<Object<ListenerSet>>,
+    /// Whether the Gateway allows ListenerSets of its namespace.
+    pub is_allowed: bool,
+}
 
 /// Listener of a served Gateway.
 #[derive(Debug)]
@@ -259,9 +290,15 @@ fn settle(
     let earlier: Vec<_> = earlier.iter().filter(is_settled).collect();
     let own_positions = own.iter().enumerate().filter(|(_, one)| takes_port(one));
     let (positions, own): (Vec<usize>, Vec<_>) = own_positions.unzip();
-    let found = conflicts(&earlier, &own).into_iter();
-    let found = found.map(|found| {
+    let found = {
+        let earlier: Vec<_> = earlier.iter().map(|one| one.listener).collect();
+        let own: Vec<_> = own.iter().map(|one| one.listener).collect();
+        conflicts(&earlier, &own)
+    };
+    let all: Vec<_> = earlier.iter().chain(&own).collect();
+    let found = found.into_iter().map(|found| {
         let (conflict, with) = found?;
+        let with = all[with];
         let owner = match with.set {
             None => &gateway.id,
             Some(set) => &sets[set].object.id,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::{Backend, Filter};
 use crate::span::Line;
 
 /// Reference to an object.
@@ -47,13 +46,4 @@ pub struct BackendRef {
     pub object: ObjectReference,
     /// Port. A Service always has one.
     pub port: Option<u16>,
-}
-
-impl Backend {
-    /// Whether all filters edit headers.
-    pub fn has_only_header_edits(&self) -> bool {
-        let is_edit =
-            |one: &Filter| matches!(one, Filter::RequestHeaders(_) | Filter::ResponseHeaders(_));
-        self.filters.iter().all(is_edit)
-    }
 }

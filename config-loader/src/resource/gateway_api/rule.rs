@@ -39,6 +39,15 @@ pub struct Backend {
     pub filters: Vec<Filter>,
 }
 
+impl Backend {
+    /// Whether all filters edit headers.
+    pub fn has_only_header_edits(&self) -> bool {
+        let is_edit =
+            |one: &Filter| matches!(one, Filter::RequestHeaders(_) | Filter::ResponseHeaders(_));
+        self.filters.iter().all(is_edit)
+    }
+}
+
 /// Match of an HTTPRoute. All conditions must hold.
 #[derive(Clone, Debug)]
 pub struct HttpMatch {

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
 use config_loader::catalog::View;
-use config_loader::catalog::gateway_api::{CONTROLLER, Gateways, ServedGateway, ServedListener};
-use config_loader::resource::gateway_api::ListenerProtocol;
+use config_loader::catalog::gateway_api::{CONTROLLER, Gateways, ServedListener};
+use config_loader::resource::Object;
+use config_loader::resource::gateway_api::{Listener, ListenerProtocol};
+use config_loader::{ObjectRef, ResourceSet};
 
-use super::{Fields, Use};
 use crate::tls::{Alpn, IdentitySource, ProtocolSettings, ServerSettings, Version};
 
 /// Returns the TLS settings of a listener.
 pub(in crate::compile) fn settings(served: &ServedListener<'_>) -> ServerSettings {
     let secrets = served.certificates.iter().flatten();
-    let identities = secrets.map(|secret| IdentitySource::Secret {
+    let identities = secrets.map(|secret| IdentitySource::Referred {
         namespace: Arc::clone(&secret.id.namespace),
         name: Arc::clone(&secret.id.name),
     });
@@ -26,8 +26,18 @@ pub(in crate::compile) fn settings(served: &ServedListener<'_>) -> ServerSetting
     }
 }
 
+/// Listener that terminates TLS.
+pub(super) struct Terminating {
+    pub object: ObjectRef,
+    pub file: Arc<str>,
+    pub line: u32,
+    pub listener: Arc<str>,
+    pub hostname: Option<Arc<str>>,
+    pub settings: ServerSettings,
+}
+
 /// Returns every listener that terminates TLS.
-pub(super) fn uses(resources: &ResourceSet) -> Vec<Use> {
+pub(super) fn terminating(resources: &ResourceSet) -> Vec<Terminating> {
     if resources.kubernetes_gateways.is_empty() {
         return Vec::new();
     }
@@ -37,33 +47,26 @@ pub(super) fn uses(resources: &ResourceSet) -> Vec<Use> {
         let listeners = listeners.filter(|one| one.is_served());
         let https =
             |one: &&ServedListener<'_>| matches!(one.listener.protocol, ListenerProtocol::Https(_));
-        listeners.filter(https).map(|one| one_use(gateway, one))
+        listeners.filter(https).map(|served| {
+            let listener = served.listener;
+            let (file, line) = match served.set {
+                None => place(gateway.object, listener),
+                Some(set) => place(gateway.sets[set].object, listener),
+            };
+            Terminating {
+                object: gateway.owner(served).clone(),
+                file,
+                line,
+                listener: Arc::clone(&listener.name),
+                hostname: listener.hostname.clone(),
+                settings: settings(served),
+            }
+        })
     });
     listeners.collect()
 }
 
-fn one_use(gateway: &ServedGateway<'_>, served: &ServedListener<'_>) -> Use {
-    let listener = served.listener;
-    let (file, line) = match served.set {
-        None => {
-            let object = gateway.object;
-            (&object.provenance.file, object.line_of(listener.line))
-        }
-        Some(set) => {
-            let object = gateway.sets[set].object;
-            (&object.provenance.file, object.line_of(listener.line))
-        }
-    };
-    Use {
-        object: gateway.owner(served).clone(),
-        file: Arc::clone(file),
-        fields: Fields {
-            tls: format!("spec.listeners[{}].tls", listener.name),
-            line,
-            ..Fields::default()
-        },
-        hosts: listener.hostname.iter().cloned().collect(),
-        settings: settings(served),
-        mode: "Terminate",
-    }
+fn place<T>(object: &Object<T>, listener: &Listener) -> (Arc<str>, u32) {
+    let file = Arc::clone(&object.provenance.file);
+    (file, object.line_of(listener.line))
 }

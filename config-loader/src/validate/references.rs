@@ -161,7 +161,7 @@ const OF_POLICIES: &[Kind] = &[
     Kind::WorkloadEntry,
 ];
 
-/// Kinds of the Gateway API, and those that they refer to.
+/// Kinds of the Gateway API, and kinds that they refer to.
 const OF_GATEWAY_API: &[Kind] = &[
     Kind::BackendTLSPolicy,
     Kind::ConfigMap,

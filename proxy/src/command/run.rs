@@ -443,6 +443,7 @@ impl ServeArgs {
             limits_before_authorization: self.limits.rate_limit_before_authorization,
             recheck_tcp: self.authz_recheck_tcp,
             rate_limit_domain: Arc::from(&*self.limits.rate_limit_domain),
+            rate_limit_timeout: self.limits.rate_limit_timeout,
             rate_limit_fail_closed: self.limits.rate_limit_fail_closed,
             forwarded_host: self.forwarded_host,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::header::HeaderValue;
 
@@ -45,6 +46,8 @@ pub struct ExchangeSettings {
     pub recheck_tcp: bool,
     /// Domain of limits that the rate limit service counts. Default: `strait`. Source: `--rate-limit-domain`.
     pub rate_limit_domain: Arc<str>,
+    /// Time for an answer of the rate limit service. Default: 20 ms, as in Envoy. Source: `--rate-limit-timeout`.
+    pub rate_limit_timeout: Duration,
     /// Whether requests are refused when the rate limit service fails. Default: no. Source:
     /// `--rate-limit-fail-closed`.
     pub rate_limit_fail_closed: bool,
@@ -79,6 +82,7 @@ impl Default for ExchangeSettings {
             limits_before_authorization: false,
             recheck_tcp: false,
             rate_limit_domain: Arc::from("strait"),
+            rate_limit_timeout: Duration::from_millis(20),
             rate_limit_fail_closed: false,
             forwarded_host: false,
             shadow_host_suffix: false,

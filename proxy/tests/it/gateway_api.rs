@@ -54,7 +54,7 @@ struct Edge {
 }
 
 impl Edge {
-    /// Starts with these listeners; `PORT` stands for the port of the proxy.
+    /// Starts with these listeners; `PORT` is the port of the proxy.
     fn start(listeners: &str, routes: &[String]) -> Self {
         Self::start_with(listeners, routes, &[])
     }

@@ -42,7 +42,7 @@ fn conflict(one: &Listener, other: &Listener) -> Option<Conflict> {
 }
 
 /// Returns the conflicts of the listeners of one object, by position: with those of earlier objects, which keep their
-/// port, or with each other, in which case nobody keeps it. Each has the position of the listener on the other side, in
+/// port, or with each other, in which case none of them keeps it. Each has the position of the listener on the other side, in
 /// `earlier` followed by `own`.
 pub(super) fn conflicts(
     earlier: &[&Listener],

@@ -12,7 +12,7 @@ use crate::resource::gateway_api::ObjectReference;
 /// Reason that a reference does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReferenceProblem {
-    /// Group or kind is not one of those that are possible.
+    /// Group or kind is not a possible one.
     InvalidKind,
     /// The object does not exist, or lacks what is needed of it.
     NotFound(String),

@@ -1,4 +1,4 @@
-//! Gateway API: Gateways that nobody serves, listeners that are not accepted, routes that attach to nothing, and
+//! Gateway API: Gateways that no controller serves, listeners that are not accepted, routes that attach to nothing, and
 //! references that do not hold.
 
 use std::collections::HashMap;
@@ -95,7 +95,7 @@ fn check_classes(view: View<'_>, set: &ResourceSet, controller: &str, found: &mu
             ClassOf::Served => continue,
             ClassOf::Unknown => {
                 let message =
-                    format!("no GatewayClass has the name `{class}`: nobody serves this Gateway");
+                    format!("no GatewayClass has the name `{class}`: the Gateway is not served");
                 let mut diagnostic = note(gateway, GA001, line, field, message);
                 diagnostic.help(format!(
                     "write `strait`, or add a GatewayClass `{class}` with `controllerName: {controller}`"

@@ -1,7 +1,10 @@
 //! Arguments about rate limits.
 
+use std::time::Duration;
+
 use clap::Args;
 
+use crate::command::duration::duration;
 use crate::identity::NamedService;
 
 /// Settings of rate limits that a service counts, which the configuration is compiled with.
@@ -68,7 +71,16 @@ pub struct LimitArgs {
         env = "STRAIT_RATE_LIMIT_DOMAIN"
     )]
     pub rate_limit_domain: String,
-    /// Refuse requests with 500 when the rate limit service fails, or does not answer within 20 ms
+    /// Time for an answer of the rate limit service
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "20ms",
+        env = "STRAIT_RATE_LIMIT_TIMEOUT",
+        value_parser = duration
+    )]
+    pub rate_limit_timeout: Duration,
+    /// Refuse requests with 500 when the rate limit service fails, or does not answer in time
     #[arg(long, env = "STRAIT_RATE_LIMIT_FAIL_CLOSED")]
     pub rate_limit_fail_closed: bool,
 }

@@ -4,8 +4,6 @@
 //! service needs to know only the domain. A request whose call fails or takes too long passes, unless the proxy fails
 //! closed.
 
-use std::time::Duration;
-
 use hyper::Request;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -22,9 +20,6 @@ use crate::telemetry::Counter;
 use traffic::limit::GlobalRule;
 
 const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-
-/// Time limit of a call: Envoy's default.
-const TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Largest number of headers that the service adds to a message.
 const HEADERS_MAX: usize = 32;
@@ -60,7 +55,7 @@ pub(in crate::exchange) async fn ask(
         snapshot: context.snapshot,
         service,
         client: context.connection.client,
-        timeout: TIMEOUT,
+        timeout: settings.rate_limit_timeout,
     };
     let answer: Result<RateLimitResponse, CallError> = call.grpc(METHOD, &message).await;
     let is_known = |answer: &RateLimitResponse| [OK, OVER_LIMIT].contains(&answer.overall_code);

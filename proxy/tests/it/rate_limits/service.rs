@@ -160,6 +160,12 @@ impl Edge {
     fn start(service_at: std::net::SocketAddr, arguments: &[&str], rules: &[&str]) -> Self {
         let origin = Origin::named(Back::H1, "served");
         let start = Start::new();
+        // the service may take longer than by default while other tests run
+        let timeout = match arguments {
+            ["--rate-limit-timeout", ..] => &[][..],
+            _ => &["--rate-limit-timeout", "10s"],
+        };
+        let timeout = timeout.iter().copied();
         let rules = rules.join("}, {");
         let limits = format!("rateLimit: {{global: {{rules: [{{{rules}}}]}}}}");
         let mesh = documents([
@@ -170,6 +176,7 @@ impl Edge {
         let proxy = start
             .args(["--labels", "istio=ingressgateway"])
             .args(["--rate-limit-service", "ratelimit.test:80"])
+            .args(timeout)
             .args(arguments.iter().copied())
             .file("mesh.yaml", mesh)
             .start();
@@ -292,8 +299,9 @@ fn rule_in_shadow_mode_refuses_nothing() {
 fn service_that_fails_lets_requests_pass_unless_the_proxy_fails_closed() {
     let unused = crate::support::proxy::free_address();
     let slow = Service::start(vec![2], Duration::from_secs(10));
-    for at in [unused, slow.origin.address] {
-        let edge = Edge::start(at, &[], &[&hourly(1, "")]);
+    for (at, timeout) in [(unused, "10s"), (slow.origin.address, "20ms")] {
+        let timeout = ["--rate-limit-timeout", timeout];
+        let edge = Edge::start(at, &timeout, &[&hourly(1, "")]);
         let begun = std::time::Instant::now();
         assert_eq!(edge.request("").status, 200);
         assert!(
@@ -301,7 +309,8 @@ fn service_that_fails_lets_requests_pass_unless_the_proxy_fails_closed() {
             "the call has a time limit"
         );
         assert_eq!(edge.counted("failure_allowed"), 1.0);
-        let edge = Edge::start(at, &["--rate-limit-fail-closed"], &[&hourly(1, "")]);
+        let closed = [&timeout[..], &["--rate-limit-fail-closed"]].concat();
+        let edge = Edge::start(at, &closed, &[&hourly(1, "")]);
         assert_eq!(edge.request("").status, 500);
         assert_eq!(edge.counted("failure_denied"), 1.0);
         let line = edge.proxy.logged("/");

@@ -20,7 +20,7 @@ fn found(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn gateways_that_nobody_serves_are_notes() {
+fn gateways_that_are_not_served_are_notes() {
     let text = "\
 {apiVersion: GATEWAY-API, kind: Gateway, metadata: {name: a}, spec: {gatewayClassName: none, listeners: [{name: a, protocol: HTTP, port: 80}]}}
 {apiVersion: GATEWAY-API, kind: Gateway, metadata: {name: b}, spec: {gatewayClassName: other, listeners: [{name: a, protocol: HTTP, port: 80}]}}
@@ -28,8 +28,8 @@ fn gateways_that_nobody_serves_are_notes() {
     assert_eq!(
         found(text),
         [
-            "GA001 spec.gatewayClassName: no GatewayClass has the name `none`: nobody serves this Gateway (write `strait`, or \
-             add a GatewayClass `none` with `controllerName: strait.io/gateway-controller`)",
+            "GA001 spec.gatewayClassName: no GatewayClass has the name `none`: the Gateway is not served (write `strait`, or add \
+             a GatewayClass `none` with `controllerName: strait.io/gateway-controller`)",
             "GA002 spec.gatewayClassName: the class `other` is of the controller `a.b/c` (leave it to that controller, or write a \
              class of this one)",
         ]

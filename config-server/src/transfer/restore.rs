@@ -157,7 +157,10 @@ async fn begin_in_etcd(
             etcd.prefix
         ));
     }
-    match shared.begin_restore(name).await.map_err(in_words)? {
+    let has_begun = shared.begin_restore(name.clone()).await.map_err(in_words)?;
+    // the last write of an interrupted restore may have arrived only now
+    let is_own = has_begun || shared.restoring().await.map_err(in_words)? == Some(name);
+    match is_own {
         true => Ok(()),
         false => Err("another restore into this etcd has just begun".to_owned()),
     }

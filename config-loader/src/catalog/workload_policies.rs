@@ -24,7 +24,7 @@ pub trait SelectsWorkloads: Spec {
 }
 
 /// Label of the pods of a Gateway of the Gateway API, with its name.
-const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
+pub(super) const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
 
 impl SelectsWorkloads for AuthorizationPolicy {
     fn selector(&self) -> &BTreeMap<String, String> {
@@ -72,6 +72,19 @@ pub fn policies_of<'s, T: SelectsWorkloads>(
             *policy.id.namespace == *workload.namespace && targets.iter().any(is_own)
         }
     })
+}
+
+/// Returns a policy of a kind that is attached to a Gateway of the Gateway API.
+pub(super) fn attached_to<'s, T: SelectsWorkloads>(
+    view: View<'s>,
+    gateway: &ObjectRef,
+) -> Option<&'s ObjectRef> {
+    let mut policies = view.in_namespace::<T>(&gateway.namespace);
+    let policy = policies.find(|policy| {
+        let mut targets = policy.spec.targets().iter();
+        targets.any(|target| *target == PolicyTarget::Gateway(Arc::clone(&gateway.name)))
+    });
+    policy.map(|policy| &policy.id)
 }
 
 /// Returns the first rejected policy of a kind in a namespace that has no last good version.

@@ -163,6 +163,7 @@ const OF_POLICIES: &[Kind] = &[
 
 /// Kinds of the Gateway API, and kinds that they refer to.
 const OF_GATEWAY_API: &[Kind] = &[
+    Kind::AuthorizationPolicy,
     Kind::BackendTLSPolicy,
     Kind::ConfigMap,
     Kind::GRPCRoute,
@@ -172,6 +173,7 @@ const OF_GATEWAY_API: &[Kind] = &[
     Kind::ListenerSet,
     Kind::Namespace,
     Kind::ReferenceGrant,
+    Kind::RequestAuthentication,
     Kind::Secret,
     Kind::Service,
     Kind::ServiceImport,

@@ -427,6 +427,19 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
     assert!(call.has("grpc-status: 14"), "{call:?}");
 }
 
+#[test]
+fn gateway_with_an_attached_policy_is_served_by_no_proxy_that_does_not_apply_it() {
+    let rules = route("r", "", "{backendRefs: [{name: a, port: 80}]}");
+    let edge = Edge::start(ONE, std::slice::from_ref(&rules));
+    assert_eq!(edge.answer("shop.test", "/"), "a");
+    let policy = "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: edge}\n\
+                  spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: main}], action: DENY, rules: [{}]}\n";
+    edge.set(&[rules, policy.to_owned()]);
+    eventually("the port is closed", || {
+        std::net::TcpStream::connect(edge.proxy.edge).is_err()
+    });
+}
+
 #[tokio::test]
 async fn request_for_a_host_of_another_https_listener_is_misdirected() {
     let ca = Authority::new("ca");

@@ -1,5 +1,6 @@
 //! Listeners of a Gateway and of its ListenerSets.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::distinct::{Conflict, conflicts};
@@ -7,6 +8,7 @@ use super::grants::Referrer;
 use super::references::{self, ReferenceProblem, certificate};
 use crate::catalog::View;
 use crate::catalog::pods::CLUSTER_SCOPED;
+use crate::catalog::workload_policies::{GATEWAY_NAME, attached_to};
 use crate::kind::{Kind, Name, ObjectRef};
 use crate::resource::Object;
 use crate::resource::core::{Namespace, Secret};
@@ -14,6 +16,7 @@ use crate::resource::gateway_api::{
     ClientValidation, GROUP, KubernetesGateway, Listener, ListenerProtocol, ListenerSet,
     ListenerTls, NamespaceSelection, ObjectReference, RouteKind, Termination,
 };
+use crate::resource::istio::{AuthorizationPolicy, RequestAuthentication};
 
 /// Gateway with its listeners.
 #[derive(Debug)]
@@ -24,11 +27,22 @@ pub struct ServedGateway<'a> {
     pub sets: Vec<AttachedSet<'a>>,
     /// Listeners: those of the Gateway, then those of its allowed ListenerSets, in order.
     pub listeners: Vec<ServedListener<'a>>,
+    /// Policy with a `targetRef` to the Gateway. Only proxies of this Gateway apply it.
+    pub policy: Option<&'a ObjectRef>,
     /// Secret with the certificate that backends get.
     pub client_certificate: Option<Result<&'a Arc<Object<Secret>>, ReferenceProblem>>,
 }
 
 impl ServedGateway<'_> {
+    /// Whether a proxy of a namespace and with labels applies the policies that are attached to the Gateway, if any are.
+    pub fn is_guarded_by(&self, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
+        let id = &self.object.id;
+        let is_own = labels
+            .get(GATEWAY_NAME)
+            .is_some_and(|name| **name == *id.name);
+        self.policy.is_none() || (is_own && *id.namespace == *namespace)
+    }
+
     /// Returns the object that has a listener: the Gateway, or one of its ListenerSets.
     pub fn owner(&self, listener: &ServedListener<'_>) -> &ObjectRef {
         match listener.set {
@@ -101,7 +115,7 @@ impl ServedListener<'_> {
     pub fn is_served(&self) -> bool {
         let is_followed = match &self.listener.protocol {
             ListenerProtocol::Http => true,
-            ListenerProtocol::Https(_) => self.clients.is_none(),
+            ListenerProtocol::Https(tls) => self.clients.is_none() && tls.options.is_empty(),
             _ => false,
         };
         is_followed && self.is_usable()
@@ -174,7 +188,9 @@ pub(super) fn of_gateway<'a>(
         settle(&mut listeners, first, object, &sets);
     }
     let client_certificate = object.spec.client_certificate.as_ref();
+    let tokens = || attached_to::<RequestAuthentication>(view, &object.id);
     ServedGateway {
+        policy: attached_to::<AuthorizationPolicy>(view, &object.id).or_else(tokens),
         client_certificate: client_certificate
             .map(|target| certificate(view, own.referrer, target)),
         object,

@@ -8,6 +8,7 @@ codes! {
     GA009 Warning "a kind of the API group is one that is read";
     GA010 Warning "a GatewayClass and a Gateway have no parameters";
     GA012 Note "nothing is created for a Gateway, so that labels and annotations for it have no effect";
+    GA014 Warning "proxies of a Gateway apply the policies that are attached to it";
     GA020 Warning "a listener is accepted";
     GA021 Warning "a ReferenceGrant permits a reference into another namespace";
     GA030 Warning "a reference to certificates holds";

@@ -33,8 +33,8 @@ fn document(kind: &str, spec: &str) -> String {
 
 /// Codes about references between objects, which the documents here lack.
 const OF_REFERENCES: &[&str] = &[
-    "GA001", "GA002", "GA004", "GA020", "GA021", "GA030", "GA042", "GA044", "GA052", "GA062",
-    "GA063", "GA070", "GA071",
+    "GA001", "GA002", "GA004", "GA014", "GA020", "GA021", "GA030", "GA042", "GA044", "GA052",
+    "GA062", "GA063", "GA070", "GA071",
 ];
 
 /// Loads a document. Leaves out the warning that the kind has no effect yet, and those about references.

@@ -11,8 +11,8 @@ use crate::catalog::gateway_api::{
     ReferenceProblem, Referrer, ServedGateway, ServedListener, backend, class_of, seniority,
 };
 use crate::diagnostic::codes::gateway_api::{
-    GA001, GA002, GA004, GA010, GA020, GA021, GA030, GA041, GA042, GA044, GA052, GA062, GA063,
-    GA070, GA071,
+    GA001, GA002, GA004, GA010, GA014, GA020, GA021, GA030, GA041, GA042, GA044, GA052, GA062,
+    GA063, GA070, GA071,
 };
 use crate::diagnostic::{Code, Diagnostic, Severity, suggest};
 use crate::kind::ObjectRef;
@@ -146,6 +146,18 @@ fn check_listeners(gateway: &ServedGateway<'_>, found: &mut Vec<Diagnostic>) {
         diagnostic.help(
             "set `allowedListeners.namespaces.from` of the Gateway to `Same`, `All` or `Selector`",
         );
+        found.push(diagnostic);
+    }
+    if let Some(policy) = gateway.policy {
+        let id = &gateway.object.id;
+        let message = format!(
+            "{policy} is attached to this Gateway: only proxies of its own serve it, which apply the policy"
+        );
+        let mut diagnostic = warning(gateway.object, GA014, Line(0), "spec".to_owned(), message);
+        diagnostic.help(format!(
+            "run one in namespace {} with the label `gateway.networking.k8s.io/gateway-name: {}`",
+            id.namespace, id.name
+        ));
         found.push(diagnostic);
     }
     if let (Some(Err(problem)), Some(target)) = (

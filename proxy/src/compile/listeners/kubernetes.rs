@@ -23,6 +23,7 @@ use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts};
 use crate::compile::provenance::provenance_of;
 use crate::compile::rules::Compiled;
 use crate::compile::rules::http_route::{Attachment, RouteCompiler};
+use crate::identity::Identity;
 use crate::snapshot::{
     Addresses, Chain, Chains, Direction, Handling, HttpHosts, ListenAddress, Listener, ListenerKey,
     ProxyHeader, Service, Snapshot, Then, VirtualHost,
@@ -76,7 +77,7 @@ pub(super) fn compile(
     let mut routes: Vec<&Arc<Object<HTTPRoute>>> = inputs.resources.http_routes.values().collect();
     routes.sort_by_cached_key(|route| seniority(route));
     let attachments = attachments(&gateways, &routes);
-    for (key, entries) in by_address(&gateways) {
+    for (key, entries) in by_address(&gateways, inputs.identity) {
         if listeners.contains_key(&key) {
             continue;
         }
@@ -125,9 +126,15 @@ fn place(listener: &ServedListener<'_>) -> *const () {
 }
 
 /// Returns the usable HTTP listeners by address, those of the oldest Gateway first.
-fn by_address<'g, 'a>(gateways: &'g Gateways<'a>) -> BTreeMap<ListenerKey, Vec<Entry<'g, 'a>>> {
+fn by_address<'g, 'a>(
+    gateways: &'g Gateways<'a>,
+    identity: &Identity,
+) -> BTreeMap<ListenerKey, Vec<Entry<'g, 'a>>> {
     let mut by_address: BTreeMap<ListenerKey, Vec<Entry<'_, '_>>> = BTreeMap::new();
-    for gateway in gateways.iter() {
+    let guarded = gateways
+        .iter()
+        .filter(|gateway| gateway.is_guarded_by(&identity.namespace, &identity.labels));
+    for gateway in guarded {
         let addresses = gateway.object.spec.addresses.iter();
         let addresses = addresses.filter_map(|one| match one.address {
             AddressType::Ip(ip) => ip,

@@ -89,6 +89,9 @@ pub struct Clients<'a> {
     pub authorities: Vec<Result<&'a [u8], ReferenceProblem>>,
 }
 
+/// Beginnings of the options of TLS that are settings of the proxy, which it does not follow yet.
+const SETTINGS: [&str; 2] = ["gateway.istio.io/", "strait.io/"];
+
 /// Reason that a listener is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenerProblem {
@@ -115,7 +118,10 @@ impl ServedListener<'_> {
     pub fn is_served(&self) -> bool {
         let is_followed = match &self.listener.protocol {
             ListenerProtocol::Http => true,
-            ListenerProtocol::Https(tls) => self.clients.is_none() && tls.options.is_empty(),
+            ListenerProtocol::Https(tls) => {
+                let is_setting = |key: &String| SETTINGS.iter().any(|own| key.starts_with(own));
+                self.clients.is_none() && !tls.options.keys().any(is_setting)
+            }
             _ => false,
         };
         is_followed && self.is_usable()

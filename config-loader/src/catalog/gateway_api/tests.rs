@@ -474,6 +474,28 @@ fn certificates_are_secrets_with_both_keys() {
 }
 
 #[test]
+fn listener_with_a_setting_that_is_not_followed_is_not_served() {
+    for (options, expected) in [
+        ("vendor.test/a: b", true),
+        ("gateway.istio.io/tls-terminate-mode: MUTUAL", false),
+        ("strait.io/min-protocol-version: '1.3'", false),
+    ] {
+        let listener = format!(
+            "{{name: a, protocol: HTTPS, port: 443, tls: {{certificateRefs: [{{name: cert}}], options: {{{options}}}}}}}"
+        );
+        let secret = core(
+            "Secret",
+            "edge/cert",
+            "stringData: {tls.crt: a, tls.key: b}",
+        );
+        let set = set(&[gateway(&format!("listeners: [{listener}]")), secret]);
+        let gateways = Gateways::of(View::from(&set), CONTROLLER);
+        let served = &gateways.all[0].listeners[0];
+        assert_eq!(served.is_served(), expected, "{options}");
+    }
+}
+
+#[test]
 fn client_validation_is_that_of_the_port() {
     let gateway = gateway(&format!(
         "tls: {{frontend: {{default: {{validation: {{caCertificateRefs: [{{group: '', kind: ConfigMap, name: none}}]}}}}, \

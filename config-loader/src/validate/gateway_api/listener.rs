@@ -185,7 +185,6 @@ fn options(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<String
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the options are {}", OPTIONS.join(", ")),
             });
-            continue;
         }
         options.insert(key.to_owned(), value.get().cloned().unwrap_or_default());
     }

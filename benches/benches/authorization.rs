@@ -89,6 +89,7 @@ fn rules(policies: usize, rules_each: usize) -> Vec<Arc<Rule>> {
 fn decide(criterion: &mut Criterion) {
     let headers = HeaderMap::new();
     let head = RequestHead {
+        is_http2: false,
         method: &Method::GET,
         scheme: "http",
         authority: "shop.test",

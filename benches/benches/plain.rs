@@ -33,6 +33,7 @@ fn snapshot(others: Others) -> Snapshot {
         listen: 8080,
         admin: 15000,
         upstream: 8081,
+        collector: 0,
         prefixes: vec![prefix(0)],
         prefixes_per_object: 1,
         work: Work::Http,
@@ -81,6 +82,7 @@ fn decide(
     let virtual_host = listener.http(Security::Plain)?.find(&host)?;
     let path = normalize_path(request.uri().path()).ok()?;
     let rule = virtual_host.table.find(&RequestHead {
+        is_http2: false,
         method: request.method(),
         scheme: "http",
         authority,

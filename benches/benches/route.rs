@@ -102,6 +102,7 @@ fn find(criterion: &mut Criterion, name: &str, table: &Table, path: &str, expect
     let headers = usual_headers();
     let method = Method::GET;
     let head = RequestHead {
+        is_http2: false,
         method: &method,
         scheme: "http",
         authority: "a.example.com",

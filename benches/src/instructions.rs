@@ -61,9 +61,28 @@ pub struct Arguments {
     #[arg(long)]
     pub unoptimized: bool,
 
+    /// Number of AuthorizationPolicies that deny other requests; the count is then compared with no recorded one.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub policies: usize,
+
+    /// Percentage of the requests with spans, which are dropped for want of a collector; the count is then compared with no
+    /// recorded one.
+    #[arg(long, value_name = "PERCENT", conflicts_with = "policies")]
+    pub traces: Option<u8>,
+
     /// Directory that gets both profiles, for `callgrind_annotate`.
     #[arg(long, value_name = "DIRECTORY")]
     pub profiles: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn others(&self) -> Others {
+        match (self.traces, self.policies) {
+            (Some(percent), _) => Others::Traces(percent),
+            (None, 0) => Others::None,
+            (None, count) => Others::Policies(count),
+        }
+    }
 }
 
 /// Counts the instructions and prints the result.
@@ -93,6 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         },
         profiles: arguments.profiles.as_deref().unwrap_or(directory.path()),
         upstream,
+        others: arguments.others(),
     };
     let rounds = arguments.requests.div_ceil(CONNECTIONS as u32);
     let once = bench.count("once", rounds)?;
@@ -103,7 +123,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         true => RECORDED_UNOPTIMIZED,
         false => RECORDED,
     };
-    let text = verdict(count, recorded);
+    let text = match bench.others {
+        Others::None => verdict(count, recorded),
+        others => {
+            format!("a small request with {others:?} takes {count:.0} instructions in user space")
+        }
+    };
     let printed = writeln!(io::stdout(), "{text}");
     printed.map_err(context("cannot print the result"))
 }
@@ -127,6 +152,7 @@ struct Bench<'a> {
     strait: Found,
     profiles: &'a Path,
     upstream: u16,
+    others: Others,
 }
 
 impl Bench<'_> {
@@ -136,13 +162,14 @@ impl Bench<'_> {
             listen: free_port()?,
             admin: free_port()?,
             upstream: self.upstream,
+            collector: free_port()?,
             endpoints: 1,
             prefixes: vec!["/".to_owned()],
             prefixes_per_object: 1,
             work: Work::Http,
             http2: false,
             tls: None,
-            others: Others::None,
+            others: self.others,
             feature: None,
             nginx_module: None,
             connections_max: CONNECTIONS as u32,

@@ -1,16 +1,19 @@
-//! Picks and recording of outcomes do not allocate.
+//! Picks, recording of outcomes, and trace contexts do not allocate.
 
 use std::time::Duration;
 
 use allocation_counter::measure;
 use benches::clusters::{balance, by_client, cluster, endpoints, policies, report};
 use benches::fleet::{Fleet, WEB, named, shared};
+use http::{HeaderMap, HeaderValue};
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::WorkerId;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use traffic::cluster::{Outcome, PickInput, Spread};
 use traffic::registry::{Moment, Visit};
+use traffic::trace::headers::TRACEPARENT;
+use traffic::trace::{self, RequestId, TraceContext, TracingSettings};
 
 #[test]
 fn picks_and_outcomes_allocate_nothing() {
@@ -101,4 +104,30 @@ fn choices_among_members_allocate_nothing() {
         let info = measure(|| (1000..3000).for_each(&mut once));
         assert_eq!(info.count_total, 0, "{count} members");
     }
+}
+
+#[test]
+fn trace_contexts_are_read_decided_and_written_without_allocations() {
+    let settings = TracingSettings::default();
+    let mut headers = HeaderMap::new();
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    headers.insert(TRACEPARENT, HeaderValue::from_static(parent));
+    let mut rng = SmallRng::seed_from_u64(1);
+    let mut bytes = 0;
+    let info = measure(|| {
+        for _ in 0..1000 {
+            let parent = trace::read(&headers, &settings);
+            let mut context = TraceContext::begin(&mut rng);
+            context.propagators = settings.propagators;
+            let request = trace::Request {
+                id: RequestId::read(b"00000063-0000-4000-8000-000000000000", true),
+                is_id_kept: false,
+                is_forced: false,
+                has_client_id: false,
+            };
+            trace::decide(&mut context, &parent, &request, &settings, || true);
+            trace::headers::each(&context, context.child(1), |_, value| bytes += value.len());
+        }
+    });
+    assert_eq!((info.count_total, bytes), (0, 55_000));
 }

@@ -39,6 +39,9 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Related locations, each with a description.
     pub related: Vec<(Location, String)>,
+    /// Whether the diagnostic is about a text that cannot be read and may have a security policy: without it, requests
+    /// that the policy denies would be forwarded.
+    pub may_be_policy: bool,
     /// Span in the document, from which [`Diagnostic::location`] is computed later.
     pub(crate) span: Span,
 }
@@ -55,6 +58,7 @@ impl Diagnostic {
             message,
             help: None,
             related: Vec::new(),
+            may_be_policy: false,
             span,
         }
     }

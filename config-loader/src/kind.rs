@@ -33,6 +33,7 @@ macro_rules! kinds {
             "core" Node nodes core reduced;
             "security.istio.io" PeerAuthentication peer_authentications istio;
             "core" Pod pods core reduced;
+            "networking.istio.io" ProxyConfig proxy_configs istio;
             "gateway.networking.k8s.io" ReferenceGrant reference_grants gateway_api;
             "security.istio.io" RequestAuthentication request_authentications istio standing;
             "core" Secret secrets core;
@@ -43,6 +44,7 @@ macro_rules! kinds {
             "networking.istio.io" Sidecar sidecars istio;
             "gateway.networking.k8s.io" TCPRoute tcp_routes gateway_api;
             "gateway.networking.k8s.io" TLSRoute tls_routes gateway_api;
+            "telemetry.istio.io" Telemetry telemetries istio;
             "networking.istio.io" VirtualService virtual_services istio;
             "networking.istio.io" WorkloadEntry workload_entries istio;
         }

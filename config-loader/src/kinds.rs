@@ -22,8 +22,12 @@ pub(crate) use draft::{DocumentObject, Draft};
 pub use lookup::{in_group, served_as};
 pub use row::Row;
 
+use crate::diagnostic::suggest;
 use crate::kind::Kind;
 pub use crate::kind::MCS_API;
+
+/// Group of another project with a kind that is named like a security policy.
+const LINKERD: &str = "policy.linkerd.io";
 
 /// Iterates over all rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
@@ -55,10 +59,11 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Found {
     if let Some(row) = named().find(|row| row.api_versions.contains(&api_version)) {
         return Found::Known(row);
     }
+    // of a security policy, any group but that of another project is a mistake
+    let is_policy = |row: &Row| row.kind.is_security() && group(api_version) != LINKERD;
     let wrong = named().find(|row| {
-        row.api_versions
-            .iter()
-            .any(|known| is_meant(group(known), api_version))
+        let mut versions = row.api_versions.iter();
+        is_policy(row) || versions.any(|known| is_meant(group(known), api_version))
     });
     wrong.map_or(Found::Unknown, Found::WrongVersion)
 }
@@ -101,7 +106,31 @@ fn is_meant(ours: &str, api_version: &str) -> bool {
 
 /// Whether `group` equals `ours` or is a likely misspelling of it.
 fn is_near(ours: &str, group: &str) -> bool {
-    ours == group || (!group.is_empty() && crate::diagnostic::suggest::distance(ours, group) <= 2)
+    ours == group || (!group.is_empty() && suggest::distance(ours, group) <= 2)
+}
+
+/// Whether a document with an unknown kind may be a security policy: it is of their group, or its kind is a likely
+/// misspelling of theirs.
+pub(crate) fn may_be_policy(kind: &str, api_version: &str) -> bool {
+    let written = kind.to_ascii_lowercase();
+    rows().filter(|row| row.kind.is_security()).any(|row| {
+        let known = row.kind.as_str().to_ascii_lowercase();
+        suggest::distance(&known, &written) <= 2
+            || row
+                .api_groups()
+                .iter()
+                .any(|known| is_near(known, group(api_version)))
+    })
+}
+
+/// Whether a text may have a security policy, as far as its words tell.
+pub(crate) fn names_policies(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let mut kinds = Kind::ALL.iter().filter(|kind| kind.is_security());
+    // access policies of Gloo are in a Destination
+    text.contains("security.istio.io")
+        || text.contains("appliedaccesspolic")
+        || kinds.any(|kind| text.contains(&kind.as_str().to_ascii_lowercase()))
 }
 
 #[cfg(test)]

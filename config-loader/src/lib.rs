@@ -55,12 +55,12 @@ pub use clusters::{ClusterSettings, GatewaySettings, GatewayTlsLocation, Gateway
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Location, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
-    Checker, LoadOptions, Loaded, NamedText, Sources, Update, Watch, check_object, check_text,
-    fill_source_lines, fill_source_lines_with, load_bytes, load_files, read_texts, watch,
-    watch_for,
+    Checker, LoadOptions, Loaded, NamedText, Recheck, Sources, Update, Watch, check_change,
+    check_object, check_text, fill_source_lines, fill_source_lines_with, load_bytes, load_files,
+    read_texts, watch, watch_for,
 };
-pub use mesh_config::{follow_config_map, selected};
-pub use options::{Fleet, ReadOptions, RemoteCluster};
+pub use mesh_config::{follow_config_map, selected, selected_namespaces};
+pub use options::{Fleet, ProxyWorkload, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
 pub use settings_file::{Parsed, SettingsFile, SettingsUpdate, read_settings, watch_settings};
 pub use source::{
@@ -69,3 +69,4 @@ pub use source::{
     XdsSettings,
 };
 pub use store::{Delta, Quarantined};
+pub use validate::istio::parse_log_format;

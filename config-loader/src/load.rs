@@ -15,6 +15,7 @@ pub(crate) use file::{FileReading, read_file};
 
 use crate::diagnostic::codes::common::{YAML005, YAML010};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::kinds;
 use crate::parse::FILE_BYTES_MAX;
 
 /// Returns the text of a file, without byte order mark.
@@ -45,6 +46,9 @@ pub(crate) fn text_of<'b>(file: &Arc<str>, bytes: &'b [u8]) -> Result<&'b str, B
             found.location.line = u32::try_from(line).unwrap_or(u32::MAX);
             found.location.column = u32::try_from(column + 1).unwrap_or(u32::MAX);
             found.location.len = 1;
+            // the letters of UTF-16, without the zeros between them
+            let letters: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+            found.may_be_policy = kinds::names_policies(&String::from_utf8_lossy(&letters));
             if matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
                 found.help("the file looks like UTF-16: save it as UTF-8");
             }
@@ -58,5 +62,6 @@ pub(crate) fn too_large(file: &Arc<str>, bytes: u64) -> Diagnostic {
     let message = format!("the file has {bytes} bytes, more than the limit of {FILE_BYTES_MAX}");
     let mut found = Diagnostic::about_file(Severity::Error, YAML010, Arc::clone(file), message);
     found.help("split it into several files");
+    found.may_be_policy = true;
     found
 }

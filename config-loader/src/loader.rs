@@ -1,6 +1,7 @@
 //! Loader: from paths and servers to resource sets, once or as a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -20,6 +21,7 @@ use crate::source::{
     WatchSettings,
 };
 use crate::store::{Change, Delta, Quarantined, Store};
+use crate::validate::immutable;
 use crate::validate::references::References;
 use crate::{Fleet, ReadOptions};
 use pace::Pace;
@@ -81,13 +83,33 @@ pub struct Watch {
     stop: Option<source::Stop>,
     /// Watch of the servers. Ends when it is dropped.
     servers: Option<ServersFollowing>,
+    recheck: Recheck,
+}
+
+/// Repeats the checks across objects, after a change of the fleet.
+#[derive(Clone, Default)]
+pub struct Recheck(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl Recheck {
+    /// Checks all objects. Changed diagnostics are reported as usual.
+    pub fn run(&self) {
+        if let Some(recheck) = &self.0 {
+            recheck();
+        }
+    }
+}
+
+impl fmt::Debug for Recheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recheck")
+    }
 }
 
 impl Watch {
     pub(crate) fn new(stop: source::Stop) -> Watch {
         Watch {
             stop: Some(stop),
-            servers: None,
+            ..Watch::of_nothing()
         }
     }
 
@@ -96,6 +118,7 @@ impl Watch {
         Watch {
             stop: None,
             servers: None,
+            recheck: Recheck::default(),
         }
     }
 
@@ -104,6 +127,11 @@ impl Watch {
         if let Some(stop) = &self.stop {
             stop.look_now();
         }
+    }
+
+    /// Returns the means to check all objects again.
+    pub fn recheck(&self) -> Recheck {
+        self.recheck.clone()
     }
 }
 
@@ -214,6 +242,8 @@ pub fn watch_for(
         on_update,
     }));
     let mut watch = Watch::of_nothing();
+    let checked = Shared(Arc::clone(&following));
+    watch.recheck = Recheck(Some(Arc::new(move || checked.lock().catch_up())));
     if !sources.paths.is_empty() {
         let follower = Shared(Arc::clone(&following));
         watch.stop = Some(source::spawn(files, settings, follower)?);
@@ -500,6 +530,16 @@ fn text_of_event(file: &Arc<str>, event: FileEvent) -> Result<Option<String>, Bo
 /// objects.
 pub fn check_object(text: &str) -> Vec<Diagnostic> {
     check_text(&Arc::from("object"), text)
+}
+
+/// Checks whether a version of an object, given as YAML or JSON, changes an immutable field of the one before.
+pub fn check_change(before: &str, after: &str) -> Option<Diagnostic> {
+    let object = |text| {
+        let reading = read_file(&Arc::from("object"), text, None, ReadOptions::default());
+        let document = reading.documents.first()?;
+        document.reading.slots().first()?.good().cloned()
+    };
+    immutable::check(&*object(before)?, &*object(after)?)
 }
 
 /// Checks the objects of a file, each by itself, and returns the diagnostics.

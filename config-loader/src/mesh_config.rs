@@ -1,5 +1,5 @@
 //! Mesh configuration of Istio: `--mesh-config FILE`, which has a MeshConfig or the ConfigMap with one, or the ConfigMap of
-//! an API server.
+//! an API server. Beside it, the settings of a single proxy (`--proxy-config`).
 
 mod config_map;
 mod selected;
@@ -10,13 +10,14 @@ use crate::diagnostic::codes::common::CM022;
 use crate::diagnostic::{Diagnostic, Locator, Severity};
 use crate::parse::{self, Node};
 use crate::raw;
-use crate::resource::istio::MeshConfig;
+use crate::resource::istio::{MeshConfig, ProxySettings};
 use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::Lines;
-use crate::validate::istio::{NO_EFFECT, mesh_config};
+use crate::validate::Check;
+use crate::validate::istio::{mesh_config, proxy_settings, without_effect};
 
 pub use config_map::follow_config_map;
-pub use selected::selected;
+pub use selected::{selected, selected_namespaces};
 
 impl SettingsFile for MeshConfig {
     const FLAG: &'static str = "--mesh-config";
@@ -42,8 +43,23 @@ impl SettingsFile for MeshConfig {
     }
 }
 
+impl SettingsFile for ProxySettings {
+    const FLAG: &'static str = "--proxy-config";
+
+    const EMPTY: &'static str = "for the defaults of the mesh, write `{}`";
+
+    fn parse(file: &Arc<str>, text: &str) -> Parsed<Self> {
+        let lines = Lines::new(text);
+        let locator = settings_file::whole(file, text, &lines);
+        let check = |raw: &raw::istio::ProxySettings, root: &Node, check: &mut Check<'_>| {
+            proxy_settings(raw, root, "", check)
+        };
+        settings_file::parse_text(locator, &[], check)
+    }
+}
+
 fn parse(locator: Locator<'_>) -> Parsed<MeshConfig> {
-    let ignored: Vec<&str> = NO_EFFECT.iter().copied().chain(["defaultConfig"]).collect();
+    let ignored: Vec<&str> = without_effect().collect();
     settings_file::parse_text(
         locator,
         &ignored,

@@ -1,10 +1,12 @@
 //! Options for reading resources, and facts about the fleet that come from outside of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use traffic::route::PathNormalization;
 
-use crate::catalog::{Naming, PossibleClient};
+use crate::catalog::gateway_api::CONTROLLER;
+use crate::catalog::{Naming, PossibleClient, ROOT_NAMESPACE};
 use crate::resource::DefaultExports;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
@@ -25,8 +27,6 @@ pub struct ReadOptions {
     pub first_ejection_is_capped: bool,
     /// Namespaces that may use resources without `exportTo`.
     pub exports: DefaultExports,
-    /// Normalization of paths before policies compare them.
-    pub path_normalization: PathNormalization,
 }
 
 /// Facts about the fleet that resources do not contain. They only make diagnostics more exact; no object is rejected
@@ -46,12 +46,34 @@ pub struct Fleet {
     pub namespace: Option<Arc<str>>,
     /// Namespace with mesh-wide defaults; `None` for `istio-system`.
     pub root_namespace: Option<Arc<str>>,
+    /// Controller whose Gateways of gateway.networking.k8s.io are served; `None` for that of Strait.
+    pub gateway_controller: Option<Arc<str>>,
+    /// Normalization of paths before policies compare them.
+    pub path_normalization: PathNormalization,
+    /// Workload of the proxy; `None` if resources are checked for several.
+    pub workload: Option<ProxyWorkload>,
+    /// Whether Gateways without addresses get some of their own, from a pool, so that they share none.
+    pub has_gateway_pool: bool,
+}
+
+/// Workload of a proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyWorkload {
+    /// Labels of its pods.
+    pub labels: BTreeMap<String, String>,
+    /// Whether the proxy is a sidecar of the workload, rather than a gateway.
+    pub is_sidecar: bool,
 }
 
 impl Fleet {
     /// Returns the namespace with mesh-wide defaults.
     pub fn root_namespace(&self) -> &str {
-        self.root_namespace.as_deref().unwrap_or("istio-system")
+        self.root_namespace.as_deref().unwrap_or(ROOT_NAMESPACE)
+    }
+
+    /// Returns the controller whose Gateways of gateway.networking.k8s.io are served.
+    pub fn gateway_controller(&self) -> &str {
+        self.gateway_controller.as_deref().unwrap_or(CONTROLLER)
     }
 
     /// Returns the proxy as a client of services, as far as it is known.

@@ -14,7 +14,7 @@ pub mod envoy_gateway;
 pub mod flomesh;
 pub mod gateway_api;
 pub mod gloo;
-pub(crate) mod immutable;
+pub mod immutable;
 pub mod istio;
 pub mod karmada;
 pub mod mcs_api;

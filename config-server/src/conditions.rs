@@ -1,4 +1,5 @@
-//! Conditions in `status.conditions`, derived from the findings of `strait check`.
+//! Status of objects: conditions, derived from the findings of `strait check`; for the Gateway API also counts, addresses and
+//! entries for each parent.
 //!
 //! A feed sends objects (`follow` for this server, `remote` for another one). The `engine` checks them and computes
 //! their desired conditions (`wanted`, `merge`), and `run` writes the differences (`write`, `writer`). Findings do
@@ -6,6 +7,8 @@
 
 mod engine;
 mod follow;
+mod gateway_api;
+mod gateways;
 mod merge;
 mod programmed;
 mod remote;
@@ -16,9 +19,10 @@ mod writer;
 
 pub use engine::Engine;
 pub use follow::{Feed, follow};
+pub use gateways::{GatewayController, preview};
 pub(crate) use merge::merged;
 pub use remote::follow_remote;
 pub use run::{Reports, run};
-pub(crate) use wanted::{Wanted, valid};
+pub(crate) use wanted::valid;
 pub use write::MANAGER;
 pub use writer::Writer;

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use config_loader::Kind;
 use config_loader::kinds::{self, Row, api::Api, api::Column};
 use config_loader::proxy_state::{REPORT_GROUP, REPORT_KIND, REPORT_PLURAL, REPORT_VERSION};
 
@@ -182,6 +183,12 @@ impl Resource {
     /// Whether the resource is Secrets.
     pub fn is_secret(&self) -> bool {
         self.group.is_empty() && self.kind == "Secret"
+    }
+
+    /// Whether the objects are Gateways of the Gateway API.
+    pub fn is_gateway(&self) -> bool {
+        self.row
+            .is_some_and(|row| row.kind == Kind::KubernetesGateway)
     }
 
     /// Returns `plural.group`, or the plural alone in the core group.

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use config_loader::Fleet;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -17,7 +16,7 @@ use crate::access::attempts::Attempts;
 use crate::access::{Role, pki, tokens};
 use crate::api::{Api, DEFAULT, collector};
 use crate::audit::Audit;
-use crate::conditions;
+use crate::conditions::{self, GatewayController};
 use crate::files;
 use crate::object;
 use crate::proxies::{self, Proxies};
@@ -55,6 +54,8 @@ pub struct Settings {
     pub context: String,
     /// Whether the server writes conditions to the status of objects.
     pub writes_status: bool,
+    /// Controller of the Gateway API.
+    pub controller: GatewayController,
     /// etcd that replicas share; `None` for a store in the data directory.
     pub etcd: Option<EtcdSettings>,
     /// Maximum number of concurrent connections.
@@ -74,6 +75,7 @@ impl Settings {
             history: HistoryLimits::default(),
             context: CONTEXT.to_owned(),
             writes_status: true,
+            controller: GatewayController::default(),
             etcd: None,
             connections_max: CONNECTIONS_MAX,
             anonymous_max: ANONYMOUS_MAX,
@@ -89,6 +91,7 @@ pub struct Running {
     server: Server,
     listener: TcpListener,
     writes_status: bool,
+    controller: GatewayController,
     /// etcd through which replicas share proxy reports; `None` for a single server.
     shared: Option<Shared>,
     /// Whether this server is the leader, which alone writes conditions.
@@ -112,7 +115,7 @@ impl Running {
             let store = Arc::clone(&self.server.api.store);
             tasks.spawn(conditions::follow(store, sender));
             let writer = conditions::Writer::Store(self.server.api.clone());
-            let engine = conditions::Engine::new(Fleet::default());
+            let engine = conditions::Engine::new(self.controller.clone());
             let reports = conditions::Reports::new(self.proxies(), Instant::now());
             let run = conditions::run(engine, feed, Some(reports), writer, self.is_leader);
             tasks.spawn(run);
@@ -196,6 +199,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         server,
         listener,
         writes_status: settings.writes_status,
+        controller: settings.controller.clone(),
         shared,
         is_leader,
         _lock: lock,

@@ -4,12 +4,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config_loader::{ApiServer, Fleet};
+use config_loader::ApiServer;
+use config_loader::catalog::gateway_api::status::CrdBundle;
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
 use kube::api::Api;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::conditions::{self, Writer, follow_remote};
+use crate::conditions::{self, GatewayController, Writer, follow_remote};
 use crate::lease::{Candidate, Times};
 use crate::remote::Remote;
 
@@ -29,6 +32,37 @@ pub struct StatusFor {
     pub identity: String,
     /// Timing of the election.
     pub times: Times,
+    /// Controller of the Gateway API. Channel and version of its CRDs are read from the server.
+    pub controller: GatewayController,
+}
+
+/// Path of the CRD that tells channel and version of the Gateway API's CRDs.
+const CRD: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/httproutes.gateway.networking.k8s.io";
+/// Annotation with the channel.
+const CHANNEL: &str = "gateway.networking.k8s.io/channel";
+/// Annotation with the version.
+const VERSION: &str = "gateway.networking.k8s.io/bundle-version";
+
+/// Returns the channel and version of the CRDs of the Gateway API; the standard channel if they cannot be read.
+async fn crds(client: &Client) -> CrdBundle {
+    let Ok(request) = http::Request::get(CRD).body(Vec::new()) else {
+        return CrdBundle::default();
+    };
+    match client.request::<Value>(request).await {
+        Ok(crd) => {
+            let annotations = &crd["metadata"]["annotations"];
+            let version = annotations[VERSION].as_str().unwrap_or_default();
+            CrdBundle {
+                is_experimental: annotations[CHANNEL] == "experimental",
+                version: Some(version.to_owned()),
+            }
+        }
+        Err(error) => {
+            tracing::info!(%error, "channel and version of the Gateway API's CRDs are unknown");
+            CrdBundle::default()
+        }
+    }
 }
 
 /// Name of the Lease.
@@ -52,9 +86,13 @@ impl StatusFor {
             identity: self.identity,
             times: self.times,
         };
-        let leases: Api<Lease> = Api::namespaced(client, &self.lease_namespace);
+        let leases: Api<Lease> = Api::namespaced(client.clone(), &self.lease_namespace);
         let election = tokio::spawn(candidate.run(leases, leader));
-        let engine = conditions::Engine::new(Fleet::default());
+        let controller = GatewayController {
+            crds: crds(&client).await,
+            ..self.controller
+        };
+        let engine = conditions::Engine::new(controller);
         let writer = Writer::Remote(Arc::new(remote));
         tokio::select! {
             () = conditions::run(engine, feed, None, writer, is_leader) => {}

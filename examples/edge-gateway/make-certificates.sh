@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes an authority, certificates of three servers and of one client, and secrets.yaml with what the gateway needs.
+# Makes an authority, certificates of three servers and of one client, and secrets.yaml with what the gateway needs, in
+# the directory that is named, or in that of this script.
 set -euo pipefail
-cd "$(dirname "$0")"
+cd "${1:-$(dirname "$0")}"
 mkdir -p certificates
 cd certificates
 

@@ -60,6 +60,7 @@ fn ask(set: &RuleSet, rules: &[Arc<Rule>], line: &str) {
         destination: SocketAddr::new(address, 80),
         sni: authority,
         request: Some(RequestHead {
+            is_http2: false,
             method: &method,
             scheme: "http",
             authority,

@@ -68,6 +68,7 @@ fn ask(table: &Table, rules: &[Rule], line: &str) {
     }
     let host = normalize_host(authority);
     let head = RequestHead {
+        is_http2: false,
         method: &method,
         scheme,
         authority,
@@ -106,6 +107,10 @@ fn rule(line: &str) -> Rule {
         };
         match field.split_once('.') {
             Some(("header", name)) => headers.extend(header(name, text)),
+            Some(("joined", name)) => headers.extend(header(name, text).map(|one| HeaderMatch {
+                key: one.key.joined(),
+                ..one
+            })),
             Some(("without", name)) => without.extend(header(name, text)),
             Some(("query", name)) => query.push(QueryMatch {
                 name: name.into(),

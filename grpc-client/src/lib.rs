@@ -49,10 +49,32 @@ pub struct ClientTlsFiles {
 /// Returns a message if a file cannot be used.
 pub fn client_tls(files: &ClientTlsFiles, missing_ca: &str) -> Result<TlsConnector, String> {
     let ca = files.ca.as_ref().ok_or(missing_ca)?;
+    client_tls_with(roots(ca)?, files, b"h2")
+}
+
+/// Reads CA certificates from a file in PEM format.
+///
+/// # Errors
+///
+/// Returns a message if the file cannot be used.
+pub fn roots(ca: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(ca)? {
         roots.add(certificate).map_err(in_file(ca))?;
     }
+    Ok(roots)
+}
+
+/// Builds a TLS connector as [`client_tls`] does, with these CA certificates, for this protocol (ALPN).
+///
+/// # Errors
+///
+/// Returns a message if a file cannot be used.
+pub fn client_tls_with(
+    roots: RootCertStore,
+    files: &ClientTlsFiles,
+    protocol: &[u8],
+) -> Result<TlsConnector, String> {
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
@@ -66,7 +88,7 @@ pub fn client_tls(files: &ClientTlsFiles, missing_ca: &str) -> Result<TlsConnect
         }
         _ => builder.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
@@ -145,8 +167,23 @@ struct Connect {
 }
 
 /// Stream of a connection, with or without TLS.
-trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// Connects to a host. An IPv6 address is written without brackets.
+///
+/// # Errors
+///
+/// If no address of the host accepts the connection, or TLS fails.
+pub async fn connect(host: &str, port: u16, tls: Option<&TlsConnector>) -> io::Result<Box<dyn Io>> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = tls else {
+        return Ok(Box::new(stream));
+    };
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    Ok(Box::new(tls.connect(name, stream).await?))
+}
 
 /// Connection that calls [`OnRead`] whenever it receives data.
 struct ObservedStream {

@@ -29,7 +29,7 @@ mod stats;
 pub mod view;
 
 pub use app_probers::AppProbers;
-pub use cluster_views::{clusters as cluster_views, remote_cluster_states};
+pub use cluster_views::{clusters as cluster_views, service_states};
 pub use dump::{DumpedResources, dump};
 pub use events::views as event_views;
 pub use hosts::{ADMIN_HOSTS_MAX, AdminHosts};

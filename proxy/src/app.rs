@@ -5,27 +5,31 @@ mod certificates;
 mod dumped_resources;
 mod handover;
 mod names;
+mod origins;
 pub mod pages;
+mod pool_sweep;
 mod readiness;
 mod service_manager;
+mod service_name;
 mod settings;
 mod shutdown;
 mod signals;
 mod sources;
+mod span_transport;
 mod start_error;
 mod takeover;
+mod trace_settings;
+mod traces;
 mod workload;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use config_loader::Watch;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::MissedTickBehavior;
 
 use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
@@ -34,33 +38,39 @@ use crate::control::health::Checker;
 use crate::control::key_sets::KeySets;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
+use crate::exchange::trace_parts::TraceParts;
 use crate::exchange::{Worker, WorkerParts, select};
 use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
-    AccessLog, AccessLogSettings, AccessLogTarget, LogControl, RequestLabels, Telemetry, WorkerId,
+    AccessLog, AccessLogSettings, AccessLogTarget, Exposition, LogControl, RequestLabels,
+    RequestStats, Telemetry, WorkerId,
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
-use traffic::registry::{Registry, WakeSignal};
+use traffic::registry::Registry;
 
 use self::admin_sockets::AdminSockets;
 use self::handover::{EndReceiver, InheritedSockets};
+pub use self::origins::{OriginKind, SettingOrigin};
+use self::pool_sweep::sweep;
 use self::settings::build_info;
-pub use self::settings::{OutboundDrain, Settings};
+pub use self::settings::{CONCURRENCY, OutboundDrain, Settings};
 use self::shutdown::Shutdown;
 use self::signals::{ReloadSignals, SignalAction, Signals};
 pub use self::sources::unreadable;
 pub use self::start_error::StartError;
 use self::start_error::{broken, failed};
+pub use self::trace_settings::TraceSettings;
+use self::traces::Traces;
 use self::workload::Workload;
 pub use self::workload::WorkloadProcess;
 
 /// Maximum time for the access log to write its queued lines when the process ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// Interval at which a worker checks its idle upstream connections.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum time for spans to be sent when the process ends.
+const SPAN_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Serves until a signal or the admin server ends it; blocks.
 ///
@@ -130,7 +140,7 @@ struct App {
     workers: Workers,
     shutdown: Shutdown,
     quit: Arc<Notify>,
-    access_log: Arc<AccessLog>,
+    reports: Reports,
     signals: Signals,
     /// Process of the workload, whose end ends the proxy.
     workload: Workload,
@@ -148,15 +158,18 @@ impl App {
     ) -> Result<Self, StartError> {
         let signals = ReloadSignals::listen()?;
         let workload = Workload::find(settings.exit_with.as_ref())?;
-        let telemetry = Telemetry::new(settings.concurrency.get(), build_info());
-        let access_log = Arc::new(open_access_log(&settings)?);
+        let propagation = Arc::default();
+        let (found, watches, reported) = sources::follow(&settings, &propagation)?;
+        let settings = settings.with_proxy_configs(&found.borrow().set);
+        let telemetry = Telemetry::with(settings.concurrency.get(), build_info(), propagation);
+        let reports = Reports::open(&settings, &telemetry)?;
         let mut inheritance = InheritedSockets::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
-        let (found, watches, reported) = sources::follow(&settings, &telemetry.propagation)?;
         let registry = Arc::new(Registry::seeded(rand::random()));
-        let certificates: Arc<Store> = Arc::default();
-        let slot: SnapshotSlot = Arc::new(ArcSwap::default());
+        let (certificates, slot): (Arc<Store>, SnapshotSlot) = Default::default();
         let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
+        let parts = sender_parts(&settings, &slot, &telemetry, &registry, &reports);
+        let publisher = reports.used_by(publisher, parts);
         let (follower, names) = follower(&settings, &registry)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
@@ -172,18 +185,15 @@ impl App {
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),
             logged: LoggedDiagnostics::default(),
+            read_namespaces: settings.read_namespaces(),
+            started: settings.started.clone(),
         };
         let key_sets = put_in_effect(&mut control, &settings, &slot).await?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
-        let shared = worker::Shared {
-            wanted,
-            telemetry: Arc::clone(&telemetry),
-            drain: drain_watch,
-            status_table: status_table.clone(),
-        };
+        let shared = worker::Shared::new(wanted, &telemetry, drain_watch, &status_table);
         let signals = signals.and_end()?;
-        let workers = start_workers(&settings, &shared, &slot, &registry, &access_log)?;
+        let workers = start_workers(&settings, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
         let sources = pages::Sources {
@@ -195,8 +205,8 @@ impl App {
             found,
             drain: trigger,
             quit: Arc::clone(&quit),
+            exposition: reports.exposition(&telemetry, &logging),
             telemetry,
-            access_log: Arc::clone(&access_log),
             settings: settings.clone(),
             logging,
         };
@@ -204,7 +214,7 @@ impl App {
             shutdown,
             workers,
             quit,
-            access_log,
+            reports,
             signals,
             workload,
             ends: inheritance.serve(sockets, sources),
@@ -220,7 +230,7 @@ impl App {
                 action = self.signals.next() => match action {
                     SignalAction::End => break,
                     SignalAction::Reload => self.reload(),
-                    SignalAction::Reopen => self.access_log.reopen(),
+                    SignalAction::Reopen => self.reports.access_log.reopen(),
                 },
                 () = self.quit.notified() => break,
                 () = self.shutdown.run() => break,
@@ -248,7 +258,8 @@ impl App {
         }
         self.shutdown.stop();
         let joined = self.workers.join();
-        self.access_log.shut_down(LOG_FLUSH_MAX);
+        self.reports.traces.shut_down(SPAN_FLUSH_MAX).await;
+        self.reports.access_log.shut_down(LOG_FLUSH_MAX);
         joined.map_err(|worker| broken("worker ended by a fault")(worker))?;
         ended
     }
@@ -259,7 +270,7 @@ impl App {
         let (resources, settings) = &self.watches;
         resources.look_now();
         settings.iter().flatten().for_each(Watch::look_now);
-        self.access_log.reopen();
+        self.reports.access_log.reopen();
     }
 }
 
@@ -291,13 +302,15 @@ fn publisher(
 }
 
 fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
-    let Some(format) = settings.access_log else {
-        return Ok(AccessLog::off());
+    let workers = settings.concurrency.get();
+    let Some(format) = settings.access_log.clone() else {
+        return Ok(AccessLog::off(workers));
     };
     let log = AccessLogSettings {
         format,
         target: settings.access_log_target.clone(),
-        ..AccessLogSettings::new(settings.concurrency.get())
+        sample: settings.access_log_sample,
+        ..AccessLogSettings::new(workers)
     };
     let what = match &settings.access_log_target {
         AccessLogTarget::File(path) => {
@@ -311,23 +324,73 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
     AccessLog::start(log).map_err(failed(&what))
 }
 
-/// Closes upstream connections of a worker: about once a second connections that have been idle for too long, and at
-/// once connections that requests on other workers wait for.
-async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
-    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        let now = tokio::select! {
-            now = ticks.tick() => Some(now),
-            () = wake_signal.wait() => None,
-        };
-        let Some(worker) = worker.upgrade() else {
-            return;
-        };
-        match now {
-            Some(now) => worker.pools.sweep(now),
-            None => worker.pools.answer(),
-        }
+/// Reports of workers about requests.
+struct Reports {
+    access_log: Arc<AccessLog>,
+    traces: Traces,
+}
+
+impl Reports {
+    fn open(settings: &Settings, telemetry: &Arc<Telemetry>) -> Result<Self, StartError> {
+        Ok(Self {
+            access_log: Arc::new(open_access_log(settings)?),
+            traces: Traces::new(settings, telemetry),
+        })
+    }
+
+    /// Lets a publisher open logs, and start the exporter of spans.
+    fn used_by(
+        &self,
+        publisher: Publisher,
+        senders: impl Fn() -> WorkerParts + Send + Sync + 'static,
+    ) -> Publisher {
+        let publisher = publisher.with_access_log(&self.access_log);
+        publisher.with_exporter(self.traces.starter(senders))
+    }
+
+    fn exposition(&self, telemetry: &Arc<Telemetry>, log: &LogControl) -> Exposition {
+        Exposition::new(Arc::clone(telemetry), Arc::clone(&self.access_log))
+            .with_logs(log.clone(), self.traces.exporter().cloned())
+    }
+}
+
+/// Metrics of requests without a route.
+fn unrouted(telemetry: &Telemetry) -> Arc<RequestStats> {
+    telemetry.stats.request_stats(&RequestLabels {
+        reporter: Direction::Gateway.reporter(),
+        source: Arc::default(),
+        destination: Arc::default(),
+        service: Arc::default(),
+    })
+}
+
+/// Returns the parts of the worker that sends spans to a provider, which has no listeners.
+fn sender_parts(
+    settings: &Settings,
+    slot: &SnapshotSlot,
+    telemetry: &Arc<Telemetry>,
+    registry: &Arc<Registry>,
+    reports: &Reports,
+) -> impl Fn() -> WorkerParts + Send + Sync + 'static {
+    let (slot, telemetry, registry, access_log) = (
+        Arc::clone(slot),
+        Arc::clone(telemetry),
+        Arc::clone(registry),
+        Arc::clone(&reports.access_log),
+    );
+    let settings = settings.exchange.clone();
+    move || WorkerParts {
+        id: WorkerId::CONTROL,
+        snapshot: Arc::clone(&slot),
+        telemetry: Arc::clone(&telemetry),
+        unrouted: unrouted(&telemetry),
+        access_log: access_log.logger(WorkerId::CONTROL),
+        traces: TraceParts::default(),
+        registry: Arc::clone(&registry),
+        settings: settings.clone(),
+        resolve: None,
+        private: Arc::default(),
+        seed: rand::random(),
     }
 }
 
@@ -336,19 +399,14 @@ fn start_workers(
     shared: &worker::Shared,
     slot: &SnapshotSlot,
     registry: &Arc<Registry>,
-    access_log: &Arc<AccessLog>,
+    reports: &Reports,
 ) -> Result<Workers, StartError> {
     let threads = worker::Settings {
         concurrency: settings.concurrency,
         codec: settings.codec.clone(),
         ..worker::Settings::default()
     };
-    let unrouted = shared.telemetry.stats.request_stats(&RequestLabels {
-        reporter: Direction::Gateway.reporter(),
-        source: Arc::default(),
-        destination: Arc::default(),
-        service: Arc::default(),
-    });
+    let unrouted = unrouted(&shared.telemetry);
     let exchange = settings.exchange.clone();
     let resolve = names::resolver(settings)?;
     let private: Arc<[_]> = settings
@@ -360,8 +418,9 @@ fn start_workers(
         Arc::clone(slot),
         Arc::clone(registry),
         Arc::clone(&shared.telemetry),
-        Arc::clone(access_log),
+        Arc::clone(&reports.access_log),
     );
+    let trace_parts = reports.traces.parts();
     let make = move |id: WorkerId| {
         let parts = WorkerParts {
             id,
@@ -369,6 +428,7 @@ fn start_workers(
             telemetry: Arc::clone(&telemetry),
             unrouted: Arc::clone(&unrouted),
             access_log: access_log.logger(id),
+            traces: trace_parts(id),
             registry: Arc::clone(&registry),
             settings: exchange.clone(),
             resolve: resolve.clone(),

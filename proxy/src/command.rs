@@ -29,6 +29,8 @@ pub mod imports;
 
 pub mod iptables;
 mod load;
+mod otel;
+mod own_settings;
 mod pod;
 mod precedence;
 
@@ -139,13 +141,15 @@ fn version() -> u8 {
 fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = args.collect();
     let command = precedence::prefer_command_line(command_line(), &args);
-    let command = precedence::default_to_mesh_config(command, &args);
+    let offered = precedence::Offered::of(&command, &args);
+    let command = offered.as_defaults(command);
     let matches = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let Command::Run(args) = &mut cli.command
         && let Some(run) = matches.subcommand_matches("run")
     {
         args.given = fit::GivenFlags::of(&command_line(), run);
+        args.origins = offered.origins(&command_line(), run);
     }
     Ok(cli)
 }

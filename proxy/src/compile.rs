@@ -12,7 +12,7 @@
 
 mod applies;
 mod authentication;
-pub mod authorization;
+mod authorization;
 
 pub mod certificates;
 
@@ -32,21 +32,29 @@ mod provenance;
 mod providers;
 mod route_source;
 mod rules;
+pub mod security;
 mod service;
 mod services;
 
 pub mod survey;
 
+mod telemetry;
+mod tracing;
+
 mod update;
 
 use crate::snapshot::{Retired, Snapshot};
+pub(crate) use applies::{telemetries, workload};
 use clusters::{Built, Clusters};
 use config_loader::catalog::{Tape, View};
 pub use inputs::Inputs;
 pub use listeners::lacks_export_listener;
 use policies::Policies;
 pub use providers::{unknown_provider, unknown_providers};
+use security::SecurityPolicies;
 pub use survey::Survey;
+pub use telemetry::unknown_telemetry_providers;
+pub use tracing::is_traced;
 pub use update::service_cache::ServiceCache;
 use update::service_cache::{CachedServices, Start};
 
@@ -71,7 +79,7 @@ pub fn compile_again(
         clusters,
         hosts,
         changes,
-        rules: (mut rules, mut tokens),
+        rules,
     } = service_cache.start(inputs, &tape);
     let view = View::new(inputs.resources, &tape);
     let policies = Policies::new(view, inputs.identity, services.destination_rules());
@@ -85,10 +93,12 @@ pub fn compile_again(
         reads: clusters,
         host_reads: hosts,
     });
-    let listeners = listeners::compile(inputs, &routes, &mut clusters, previous);
-    let authorization = rules.follow(inputs, services.members(view));
-    let providers = providers::providers(authorization.as_deref(), inputs.identity, &mut clusters);
+    let mut security = SecurityPolicies::new(inputs, rules, services.members(view), previous);
+    let listeners = listeners::compile(inputs, &routes, &mut security, &mut clusters, previous);
+    let (policies, kept) = security.finish();
+    let providers = providers::providers(&kept.rules, inputs.identity, &mut clusters);
     let rate_limit_service = providers::rate_limit_service(inputs.identity, &mut clusters);
+    let tracing = tracing::tracing(inputs, &mut clusters);
     let Built {
         clusters,
         missing,
@@ -96,24 +106,29 @@ pub fn compile_again(
         reads,
         host_reads,
     } = clusters.finish();
-    let authentication = tokens.follow(inputs, previous.authentication.as_ref());
+    let policy_counts = kept.rules.counts();
     service_cache.keep(CachedServices {
         resources: inputs.resources.clone(),
-        identity: inputs.identity.clone(),
+        identity: inputs.identity.of_parts(),
         certificates,
         services,
         routes,
-        rules: (rules, tokens),
+        rules: kept,
         clusters: reads,
         hosts: host_reads,
     });
     Snapshot {
         generation: 0,
+        has_attached_policies: listeners.values().any(|one| one.policies.is_some()),
         listeners,
-        authorization,
-        authentication,
+        policies,
+        policy_counts,
         providers,
         rate_limit_service,
+        tracing,
+        logging: telemetry::logging(inputs, previous),
+        metrics: telemetry::metric_changes(inputs),
+        node: telemetry::node(inputs.identity, previous),
         path_normalization: inputs.identity.path_normalization(),
         clusters,
         missing,

@@ -19,6 +19,7 @@ pub mod key_sets;
 mod panics;
 
 pub mod propagation;
+pub mod proxy_config;
 
 pub mod publish;
 
@@ -39,19 +40,18 @@ use std::time::Duration;
 
 use config_loader::catalog::unscoped;
 use config_loader::diagnostic::codes::common::CM036;
-use config_loader::diagnostic::codes::istio::MC103;
 use config_loader::resource::istio::MeshConfig;
 use config_loader::resource::istio::authorization_policy::PolicyMode;
 use config_loader::{
-    Diagnostic, Kind, ObjectRef, Quarantined, Received, ResourceSet, Severity, Update,
+    Diagnostic, Fleet, Kind, ObjectRef, Quarantined, Received, ResourceSet, Severity, Update,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use crate::compile::authorization::selected;
 use crate::compile::certificates::Scope;
+use crate::compile::security;
 use crate::identity::{Identity, Mode};
-use crate::snapshot::{Direction, ListenerKey, Snapshot};
+use crate::snapshot::{Direction, ListenerKey, Service, Snapshot};
 use crate::telemetry::Telemetry;
 use crate::tls::Problem;
 use crate::tls::material::date;
@@ -61,18 +61,25 @@ use dns::Follower;
 pub use held::HeldObject;
 use mesh_config::MeshConfigState;
 use propagation::Propagation;
+use proxy_config::ProxyConfigValues;
 use publish::Publisher;
 use remote_clusters::RemoteClustersState;
 use reported_state::ReportedState;
 use traffic::registry::Registry;
 
 /// Kinds that name no certificates.
-const WITHOUT_CERTIFICATES: [Kind; 7] = [
+const WITHOUT_CERTIFICATES: [Kind; 13] = [
     Kind::AuthorizationPolicy,
     Kind::BackendTrafficPolicy,
     Kind::EndpointSlice,
+    Kind::GRPCRoute,
+    Kind::HTTPRoute,
+    Kind::ProxyConfig,
     Kind::RequestAuthentication,
     Kind::ServiceEntry,
+    Kind::TCPRoute,
+    Kind::TLSRoute,
+    Kind::Telemetry,
     Kind::VirtualService,
     Kind::WorkloadEntry,
 ];
@@ -97,15 +104,6 @@ const MESH_CONFIG_SETTLE: Duration = Duration::from_millis(200);
 
 /// Capacity of the queue of names with changed addresses; further changes wait.
 pub const DNS_CHANGES_MAX: usize = 1_024;
-
-/// Kinds without which the proxy could serve what they forbid, as they are written in a file.
-const SECURITY_KINDS: [&str; 4] = [
-    "AuthorizationPolicy",
-    "PeerAuthentication",
-    "RequestAuthentication",
-    // access policies of Gloo, in a Destination
-    "appliedAccessPolicies",
-];
 
 /// Result of the sources' last look.
 #[derive(Clone, Default)]
@@ -143,7 +141,7 @@ impl SourcesState {
         self.has_changed = true;
     }
 
-    /// Waits for a file that cannot be read and names security policies, unless a source is waited for already: the first
+    /// Waits for a text that cannot be read and may have security policies, unless a source is waited for already: the first
     /// configuration without them would serve what they forbid. Every configuration waits for a policy that may deny any
     /// workload of the mesh.
     pub fn wait_for_policies(&mut self, root_namespace: &str) {
@@ -157,19 +155,12 @@ impl SourcesState {
             self.waits_for = Some(format!("a valid version of {policy}, {why}"));
             return;
         }
-        let unreadable = self
-            .diagnostics
-            .iter()
-            .filter(|found| found.severity == Severity::Error && found.code.0.starts_with("YAML"));
-        let mut files = unreadable.map(|found| &*found.location.file);
-        let names_policies = |file: &&str| {
-            let text = std::fs::read(file).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            SECURITY_KINDS.iter().any(|kind| text.contains(kind))
-        };
-        let file = files.find(names_policies);
-        self.waits_for =
-            file.map(|file| format!("{file}, which has security policies and cannot be read"));
+        let mut found = self.diagnostics.iter();
+        let unreadable = found.find(|found| found.may_be_policy);
+        self.waits_for = unreadable.map(|found| {
+            let file = &found.location.file;
+            format!("{file}, which has security policies and cannot be read")
+        });
     }
 
     /// Returns what the first complete configuration still waits for.
@@ -212,6 +203,11 @@ impl SourcesState {
             identity.mesh_config = Arc::clone(config);
         }
         identity
+    }
+
+    /// Returns the fleet that findings refer to, for a proxy started with this identity.
+    pub fn fleet(&self, started: &Identity) -> Fleet {
+        remote_clusters::fleet(&self.identity(started))
     }
 }
 
@@ -260,13 +256,26 @@ pub struct Control {
     pub directories: Directories,
     /// Diagnostics that have been logged.
     pub logged: LoggedDiagnostics,
+    /// Namespaces that servers are asked for; empty for all.
+    pub read_namespaces: Vec<String>,
+    /// Settings that the proxy was started with.
+    pub started: Started,
+}
+
+/// Settings that the proxy was started with.
+#[derive(Clone, Debug, Default)]
+pub struct Started {
+    /// Values of its ProxyConfigs.
+    pub configs: ProxyConfigValues,
+    /// Findings about settings of this proxy alone, and about resources that flags contradict.
+    pub findings: Vec<Diagnostic>,
 }
 
 /// Tells workers which listeners to open, and to check their connections again when a security policy changes.
 #[derive(Debug)]
 pub struct WantedListeners {
     sender: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
-    /// Hash of the admission policies of inbound listeners at the last notification of workers.
+    /// Hash of what decides about open connections at the last notification of workers.
     admitted: u64,
 }
 
@@ -305,9 +314,9 @@ impl Control {
         let identity = self.publisher.identity();
         let config = found.mesh.config.as_ref().unwrap_or(&identity.mesh_config);
         let config = Arc::clone(config);
-        if !config.namespaces.is_empty() && found.set.namespaces.is_empty() {
-            found.diagnostics.push(unknown_namespaces());
-        }
+        let read = &self.read_namespaces;
+        let invisible = selected::findings(&found.set, &config, identity, read);
+        found.diagnostics.extend(invisible);
         found.set = self.publisher.select(found.set, &config);
         let held = found.held();
         let kinds = held.iter().map(|refused| refused.kind);
@@ -320,6 +329,12 @@ impl Control {
         let mut diagnostics = found.diagnostics;
         diagnostics.extend(found.members.diagnostics);
         diagnostics.extend(found.mesh.diagnostics);
+        diagnostics.extend(self.started.findings.iter().cloned());
+        let configs = ProxyConfigValues::of(&found.set, self.publisher.identity());
+        let changed = configs.finding(&self.started.configs);
+        let is_pending = found.mesh.needs_restart || changed.is_some();
+        diagnostics.extend(changed);
+        self.telemetry.control.set_restart_pending(is_pending);
         log_new(&mut self.logged.resources, &diagnostics);
         if self.publisher.identity().mode == Mode::Sidecar {
             let workloads = sources::workloads(&found.set);
@@ -459,7 +474,8 @@ impl Control {
         }
         let [_, _, count] = self.telemetry.control.state().policies;
         if count > 0 {
-            let policies = selected(self.publisher.resources(), self.publisher.identity());
+            let policies =
+                security::selected(self.publisher.resources(), self.publisher.identity());
             let denying = policies.filter(|policy| policy.spec.mode == PolicyMode::Denying);
             let names = denying.take(NAMES_MAX).map(|policy| policy.id.to_string());
             let policies = names.collect::<Vec<_>>().join(", ");
@@ -515,33 +531,27 @@ impl Control {
     }
 }
 
-fn unknown_namespaces() -> Diagnostic {
-    let message = "no Namespace is known: discoverySelectors select all objects";
-    let mut found = Diagnostic::about_file(Severity::Warning, MC103, "MeshConfig".into(), message);
-    found.help(
-        "let the proxy read namespaces, by --control-workloads and its rights, or from a file",
-    );
-    found
-}
-
 /// Returns the number of AuthorizationPolicies that apply to the proxy and whose newest version is rejected, so that the
 /// last good one stays.
 fn quarantined_policies(found: &SourcesState, identity: &Identity) -> u64 {
     let rejected = found.quarantined.iter().filter(|one| one.in_force);
     let rejected: HashSet<&ObjectRef> = rejected.map(|one| &one.object).collect();
-    let policies = selected(&found.set, identity);
+    let policies = security::selected(&found.set, identity);
     policies
         .filter(|policy| rejected.contains(&policy.id))
         .count() as u64
 }
 
-/// Hash of the admission policies of a workload's listeners.
+/// Hash of what decides about open connections: the admission policies of a workload's listeners, and TLS servers.
 fn admitted(snapshot: &Snapshot) -> u64 {
-    let inbound = snapshot.listeners.iter();
-    let inbound = inbound.filter(|(_, listener)| listener.direction == Direction::Inbound);
     let mut hasher = DefaultHasher::new();
-    for (key, listener) in inbound {
-        (key, listener.service.admits()).hash(&mut hasher);
+    for (key, listener) in &snapshot.listeners {
+        if listener.direction == Direction::Inbound {
+            (key, listener.service.admits()).hash(&mut hasher);
+        }
+        if let Service::Tls(chains) = &listener.service {
+            (key, chains.servers).hash(&mut hasher);
+        }
     }
     hasher.finish()
 }

@@ -5,11 +5,12 @@
 
 mod admit;
 pub mod attempt;
-mod authenticate;
+pub(crate) mod authenticate;
 pub(crate) mod authorize;
 pub mod body;
 pub mod connect;
 mod counted;
+mod direct;
 pub mod downstream;
 pub mod early;
 mod ext_authz;
@@ -21,15 +22,16 @@ mod own_request;
 mod recheck;
 pub mod record;
 pub mod select;
-mod service_call;
+pub(crate) mod service_call;
 pub mod settings;
 pub mod tcp;
 mod token_cache;
+mod trace;
+pub mod trace_parts;
 pub mod worker;
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, SERVER};
 use hyper::{Request, Response};
 
@@ -39,15 +41,17 @@ pub use forward::reply_body::ReplyBody;
 pub use worker::{Worker, WorkerParts};
 
 use crate::telemetry::Counter;
-use authorize::judged_request;
+use authorize::{Judged, judged_request};
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
 use message::clean::{self, Cleaned};
-use message::local_reply::{self, LocalReply};
+use message::local_reply::LocalReply;
+use record::log::LogFields;
+use record::log_choice::LogChoice;
+use record::spans::Spans;
 use record::{Ending, Record};
 use select::context::{LookupContext, RequestContext};
 use select::find_route::{self, Found};
-use traffic::filter::Action;
 use traffic::filter::grpc_web::Text;
 use wire::fields;
 use worker::SnapshotRef;
@@ -76,24 +80,25 @@ pub fn run(
         let settings = &worker.settings;
         let (hops, is_sidecar) = (settings.trusted_hops, settings.is_sidecar);
         let origin = Origin::of(connection, hops, is_sidecar, request.headers());
-        let (cleaned, mut record) = begin(worker, connection, &origin, request);
         let context = LookupContext::new(&snapshot, connection, &origin);
-        let (mut lookup, cleaned) = match ext_authz::applies(&snapshot, connection) {
-            true => ext_authz::find(context, request, cleaned, &mut record).await,
-            false => find(context, request, cleaned, &mut record),
+        let judged = Judged::of(context, request.headers_mut());
+        let (cleaned, mut record) = begin(worker, &snapshot, connection, &origin, request);
+        let (mut lookup, cleaned) = match ext_authz::asked(judged) {
+            Some(asked) => ext_authz::find(asked, request, cleaned, &mut record).await,
+            None => find(context, judged, request, cleaned, &mut record),
         };
         if matches!(&lookup, Ok(found) if found.needs_address(&snapshot)) {
             // boxed: few requests name a host that only DNS knows
             Box::pin(find_address(worker, &mut snapshot, &mut lookup)).await;
         }
-        let found = match &lookup {
+        let found = match &mut lookup {
             Err(refusal) => {
                 let response = refuse(record, refusal, &snapshot, request);
                 return finish_head(connection, response);
             }
-            Ok(found) => found,
+            Ok(found) => record.show_forced(found).drawn(worker),
         };
-        record.record_route(found.route());
+        record.record_found(found);
         let context = RequestContext {
             worker,
             connection,
@@ -109,11 +114,11 @@ pub fn run(
         let response = if let Some(text) = grpc_web::translate(found, request, &mut record) {
             // boxed: used only on ports with gRPC-Web
             Box::pin(translated(text, context, request, cleaned, record)).await
-        } else if let Some(response) = answer(&context, request, &record) {
-            finish(&context, request, response, record)
         } else if let Some(early) = &filters.early {
             // boxed: few rules have faults or CORS, and all others would hold its memory
             Box::pin(early::run(early, context, request, cleaned, record)).await
+        } else if let Some(response) = direct::answer(&context, request, &record) {
+            direct::finish(&context, request, response, record)
         } else {
             // as `forward::run` does
             match &mut forward::prepare(&context, request, cleaned, &mut record) {
@@ -154,9 +159,9 @@ async fn translated(
     record: Box<Record>,
 ) -> Response<ReplyBody> {
     let filters = &context.found.route().filters;
-    let response = match (answer(&context, request, &record), &filters.early) {
-        (Some(response), _) => finish(&context, request, response, record),
-        (None, Some(early)) => early::run(early, context, request, cleaned, record).await,
+    let response = match (&filters.early, direct::answer(&context, request, &record)) {
+        (Some(early), _) => early::run(early, context, request, cleaned, record).await,
+        (None, Some(response)) => direct::finish(&context, request, response, record),
         (None, None) => forward::run(context, request, cleaned, record).await,
     };
     grpc_web::respond(response, text).await
@@ -165,16 +170,26 @@ async fn translated(
 /// Cleans the head of a request and begins its record.
 fn begin<'a>(
     worker: &Rc<Worker>,
+    snapshot: &SnapshotRef,
     connection: &'a Rc<Connection>,
     origin: &Origin,
     request: &mut Request<DownstreamBody>,
 ) -> (Cleaned<'a>, Box<Record>) {
     let settings = &worker.settings;
     let mut cleaned = worker.random(|rng| clean::clean(request, connection, origin, settings, rng));
-    if worker.access_log.is_on() {
+    let (key, local) = (&connection.listener, connection.client.destination);
+    let traced = snapshot.tracing_at(key, local);
+    let trace = traced.map(|traced| trace::begin(worker, traced, request, &mut cleaned));
+    let choice = LogChoice::of(worker, snapshot, key, local);
+    if choice.is_some() {
         cleaned.show(request.headers_mut());
     }
-    let record = Record::begin(worker, connection, origin, request);
+    let log = LogFields::begin(choice, origin.client, request);
+    let mut record = Record::begin(worker, connection, log, request);
+    if let Some((traced, trace)) = traced.zip(trace) {
+        let id = cleaned.request_id(request.headers());
+        record.begin_trace(trace, traced, || Spans::begin(traced, origin, request, id));
+    }
     (cleaned, record)
 }
 
@@ -182,6 +197,7 @@ fn begin<'a>(
 /// that the request does not hold it while it is forwarded.
 fn find<'a>(
     context: LookupContext<'_>,
+    judged: Option<Judged<'_>>,
     request: &mut Request<DownstreamBody>,
     mut cleaned: Cleaned<'a>,
     record: &mut Record,
@@ -192,11 +208,10 @@ fn find<'a>(
         origin,
     } = context;
     let scheme = origin.scheme;
-    let judges = snapshot.judges(&connection.listener, connection.client.destination);
-    if !judges {
+    let Some(judged) = judged else {
         let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
         return (found, cleaned);
-    }
+    };
     let mut before = None;
     if record.worker().settings.limits_before_authorization {
         let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
@@ -206,7 +221,7 @@ fn find<'a>(
         }
         before = Some(found);
     }
-    let found = judged_request(context, request, &mut cleaned, before, record);
+    let found = judged_request(judged, request, &mut cleaned, before, record);
     (found, cleaned)
 }
 
@@ -218,39 +233,10 @@ fn refuse(
     request: &mut Request<DownstreamBody>,
 ) -> Response<ReplyBody> {
     let response = record.reply(refusal).map(ReplyBody::from);
+    record.record_logged_head(response.headers());
     let response = grpc_web::refuse(response, snapshot, record.connection(), request);
     record.finish(Ending::Complete);
     response
-}
-
-/// The direct response or redirect of the route, if it has one.
-fn answer(
-    context: &RequestContext<'_>,
-    request: &Request<DownstreamBody>,
-    record: &Record,
-) -> Option<Response<Bytes>> {
-    let response = match &context.found.route().filters.action {
-        Action::Forward => return None,
-        Action::Redirect(redirect) => context.redirect(redirect, request),
-        Action::DirectResponse(direct) => local_reply::direct(direct, request.method()),
-    };
-    Some(match record.replies_grpc() {
-        true => local_reply::for_grpc(response),
-        false => response,
-    })
-}
-
-/// Finishes a direct response or redirect.
-fn finish(
-    context: &RequestContext<'_>,
-    request: &Request<DownstreamBody>,
-    mut response: Response<Bytes>,
-    mut record: Box<Record>,
-) -> Response<ReplyBody> {
-    record.record_direct_response(&response);
-    context.edit_reply(request, &record, &mut response);
-    record.finish(Ending::Complete);
-    response.map(ReplyBody::from)
 }
 
 /// Changes a response as providers of external authorization asked for.

@@ -27,11 +27,15 @@ mod members;
 
 mod pod;
 
+mod precedence;
+
 pub mod question;
 
 pub mod secret;
 
 mod sent;
+
+mod tables;
 
 pub mod text;
 

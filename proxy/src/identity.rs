@@ -1,13 +1,18 @@
 //! Identity of the proxy: mode, cluster, namespace, labels, network.
 
+mod gateways;
+
 use config_loader::catalog::{DefaultDomain, Naming};
-use config_loader::resource::istio::MeshConfig;
+use config_loader::resource::istio::{MeshConfig, ProxySettings};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+
+pub use gateways::{GatewayPattern, GatewaySettings, ListenPort};
 pub use traffic::cluster::Replay;
 use traffic::route::PathNormalization;
+use traffic::trace::TracingSettings;
 
 /// Role of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,8 +60,24 @@ pub struct Identity {
     pub export_listeners: Vec<ExportListener>,
     /// Mesh configuration, which is followed. Flag `--mesh-config`, default none.
     pub mesh_config: Arc<MeshConfig>,
+    /// Settings of this proxy alone, which win over those of the mesh configuration. Flags `--pod-annotations` and
+    /// `--proxy-config`.
+    pub own: Arc<ProxySettings>,
+    /// Whether flags say what is logged, so that the mesh configuration does not. Flags `--access-log` and
+    /// `--access-log-path`.
+    pub logs_by_flags: bool,
+    /// Whether requests are counted by rule. Source: `--rule-metrics`.
+    pub counts_rules: bool,
     /// Service that counts rate limits over all proxies. Flag `--rate-limit-service`, default none.
     pub rate_limit_service: Option<NamedService>,
+    /// Settings of tracing that flags and variables say; `None` if they turn it off.
+    pub tracing: Option<Arc<TracingSettings>>,
+    /// Whether flags or variables name the collector, so that the mesh configuration does not.
+    pub traces_by_flags: bool,
+    /// Whether flags or variables say which requests are sampled, so that the mesh configuration does not.
+    pub samples_by_flags: bool,
+    /// Gateways of the Gateway API that the proxy serves.
+    pub gateways: GatewaySettings,
     /// Sockets on which a sidecar accepts connections.
     pub sockets: SidecarSockets,
     /// Defaults of the mesh for settings that no rule has.
@@ -353,7 +374,46 @@ impl Identity {
                 (value == "ALLOW_ANY")
                     == (self.mesh.unknown_destinations == UnknownDestinations::AllowAny)
             }
+            "rate-limit-service" => self.rate_limit_service.is_some(),
             _ => true,
+        }
+    }
+
+    /// Returns the identity without settings of the mesh configuration that no part of a snapshot is made from.
+    pub fn of_parts(&self) -> Self {
+        let MeshConfig {
+            disables_auto_mtls,
+            mesh_tls,
+            tls,
+            traffic,
+            cluster_local,
+            // read where a snapshot is put together
+            is_given: _,
+            access_log: _,
+            access_log_format: _,
+            providers: _,
+            default_providers: _,
+            authorizers: _,
+            proxies: _,
+            path_normalization: _,
+            // in effect by the resources and the certificates that they select
+            authorities: _,
+            namespaces: _,
+            // read at the start
+            flags: _,
+            exports: _,
+        } = &*self.mesh_config;
+        let mesh_config = MeshConfig {
+            disables_auto_mtls: *disables_auto_mtls,
+            mesh_tls: mesh_tls.clone(),
+            tls: tls.clone(),
+            traffic: traffic.clone(),
+            cluster_local: cluster_local.clone(),
+            ..MeshConfig::default()
+        };
+        Self {
+            mesh_config: Arc::new(mesh_config),
+            ..self.clone()
         }
     }
 
@@ -428,7 +488,14 @@ impl Default for Identity {
             members: Vec::new(),
             export_listeners: Vec::new(),
             mesh_config: Arc::default(),
+            own: Arc::default(),
+            samples_by_flags: false,
+            logs_by_flags: false,
+            counts_rules: true,
             rate_limit_service: None,
+            tracing: None,
+            traces_by_flags: false,
+            gateways: GatewaySettings::default(),
             sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),
         }

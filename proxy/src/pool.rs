@@ -15,6 +15,7 @@ mod http2;
 mod idle;
 mod incoming;
 mod key;
+mod phases;
 mod sweep;
 mod target;
 
@@ -30,7 +31,8 @@ use tokio::time::Instant;
 
 pub use hosts::TLS_HOSTS_MAX;
 pub use incoming::Incoming;
-pub use target::{ConnectionChoice, Failed, Phase, PoolTarget};
+pub use phases::{Phase, Phases};
+pub use target::{ConnectionChoice, Failed, PoolTarget};
 pub use traffic::connection::{
     ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, HttpVersionPolicy, IDLE_CONNECTIONS_MAX, Limits,
     PoolSettings, Source, WAITING_REQUESTS_MAX,

@@ -17,24 +17,32 @@ mod detected;
 mod direction;
 mod http_hosts;
 mod intake;
+mod listener_policies;
+mod logging;
 mod opaque_routes;
 mod provider;
 mod service;
+mod tracing;
 mod virtual_host;
 
 pub use authentication::{Authentication, RuleKeys, TokenLocation, TokenRule};
 pub use detected::{Awaited, Detected, MeshTls, TlsBytes};
 pub use direction::Direction;
-pub use http_hosts::{Addresses, HttpHosts};
+pub use http_hosts::{Addresses, DialedServices, HttpHosts};
 pub use intake::Intake;
+pub use listener_policies::ListenerPolicies;
+pub use logging::Logging;
 pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use provider::{Provider, ServiceCluster};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
-pub use virtual_host::{Destination, INVALID_BACKEND, Route, VirtualHost};
+pub use tracing::{Collector, CollectorHeader, SideTracing, Traced, Tracing};
+pub use virtual_host::{Destination, INVALID_BACKEND, Mirror, Route, VirtualHost};
 
-use traffic::authz::Authorization;
+use crate::jwks::RemoteKeys;
+use crate::telemetry::{MetricChanges, RequestTags};
 use traffic::balance::HashKey;
 use traffic::cluster::Cluster;
+use traffic::filter::Node;
 use traffic::provenance::Provenance;
 use traffic::registry::{ClusterId, Moment};
 use traffic::route::PathNormalization;
@@ -163,6 +171,8 @@ pub struct Listener {
     pub proxy_protocol: ProxyHeader,
     /// Servers for this address that are not used.
     pub skipped: Vec<Skipped>,
+    /// Security policies, if they are others than those of the proxy: some are attached to its Gateway.
+    pub policies: Option<Arc<ListenerPolicies>>,
     /// Handling of its connections.
     pub service: Service,
 }
@@ -233,14 +243,24 @@ pub struct Snapshot {
     pub generation: u64,
     /// Listeners by address. Few; looked up once per request.
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
-    /// Policies for the traffic of the proxy: of a sidecar for inbound traffic only. `None` without any.
-    pub authorization: Option<Arc<Authorization>>,
-    /// Accepted tokens, for the same traffic. `None` if none are looked at.
-    pub authentication: Option<Arc<Authentication>>,
+    /// Security policies of listeners that have no others: of a sidecar for inbound traffic only.
+    pub policies: ListenerPolicies,
+    /// Whether a listener, or a removed one with open connections, has others.
+    pub has_attached_policies: bool,
+    /// Number of AuthorizationPolicies: enforced, in dry run, and denying because they were never valid.
+    pub policy_counts: [u64; 3],
     /// Providers of external authorization that policies name, by name.
     pub providers: BTreeMap<Arc<str>, Provider>,
     /// Service that counts rate limits over all proxies.
     pub rate_limit_service: Option<ServiceCluster>,
+    /// Settings of tracing; `None` if no request is traced.
+    pub tracing: Option<Box<Tracing>>,
+    /// Access log by resources; `None` if only flags say what is logged.
+    pub logging: Option<Box<Logging>>,
+    /// Changes of Istio's metrics.
+    pub metrics: MetricChanges,
+    /// The proxy itself, for the access log.
+    pub node: Arc<Node>,
     /// Normalization of the paths of requests.
     pub path_normalization: PathNormalization,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
@@ -308,12 +328,59 @@ impl Snapshot {
             .or_else(|| Some(&self.retired.listeners.get(key)?.0))
     }
 
-    /// Whether policies apply to the requests of a connection to `local` that was accepted on `key`.
-    pub fn judges(&self, key: &ListenerKey, local: SocketAddr) -> bool {
-        (self.authorization.is_some() || self.authentication.is_some())
-            && self
-                .listener(key, local)
-                .is_some_and(|listener| listener.direction.is_judged())
+    /// The direction of the requests of a connection to `local` that was accepted on `key`, if resources say what is logged.
+    pub fn logged_direction(&self, key: &ListenerKey, local: SocketAddr) -> Option<Direction> {
+        if self.logging.is_none() && !self.metrics.has_tags() {
+            return None;
+        }
+        Some(self.listener(key, local)?.direction)
+    }
+
+    /// Labels of metrics with values of requests, for traffic in this direction.
+    pub fn request_tags(&self, direction: Direction) -> Option<&Arc<RequestTags>> {
+        self.metrics.tags(direction.reporter())
+    }
+
+    /// The policies for the traffic of a listener; `None` if none apply.
+    pub fn policies_of<'s>(&'s self, listener: &'s Listener) -> Option<&'s ListenerPolicies> {
+        let policies = listener.policies.as_deref().unwrap_or(&self.policies);
+        (!policies.is_empty() && listener.direction.is_judged()).then_some(policies)
+    }
+
+    /// The policies for the requests of a connection to `local` that was accepted on `key`; `None` if none apply.
+    pub fn policies_at(&self, key: &ListenerKey, local: SocketAddr) -> Option<&ListenerPolicies> {
+        if self.policies.is_empty() && !self.has_attached_policies {
+            return None;
+        }
+        self.policies_of(self.listener(key, local)?)
+    }
+
+    /// The settings of tracing for the requests of a connection to `local` that was accepted on `key`; `None` if they
+    /// are not traced.
+    pub fn tracing_at(&self, key: &ListenerKey, local: SocketAddr) -> Option<Traced<'_>> {
+        let tracing = self.tracing.as_deref()?;
+        tracing.of(self.listener(key, local)?.direction)
+    }
+
+    /// The policies of the proxy, and those of listeners that have others.
+    pub fn all_policies(&self) -> impl Iterator<Item = (Option<&ListenerKey>, &ListenerPolicies)> {
+        let own = self.listeners.iter();
+        let own = own.filter_map(|(key, one)| Some((Some(key), one.policies.as_deref()?)));
+        [(None, &self.policies)].into_iter().chain(own)
+    }
+
+    /// The key sets of issuers, each URL once, with the longest time limit.
+    pub fn key_sets(&self) -> impl Iterator<Item = &Arc<RemoteKeys>> {
+        let all = self.all_policies();
+        let all = all.flat_map(|(_, one)| one.authentication.iter());
+        let mut by_url: BTreeMap<&str, &Arc<RemoteKeys>> = BTreeMap::new();
+        for keys in all.flat_map(|one| &one.remote) {
+            let known = by_url.entry(&keys.url).or_insert(keys);
+            if keys.timeout > known.timeout {
+                *known = keys;
+            }
+        }
+        by_url.into_values()
     }
 
     /// The provider of external authorization with this name, if its service is known.
@@ -362,6 +429,8 @@ impl Snapshot {
         if self.retired.listeners.is_empty() {
             return;
         }
+        let mut retired = self.retired.listeners.values();
+        self.has_attached_policies |= retired.any(|(listener, _)| listener.policies.is_some());
         let before = previous.clusters.iter().flatten();
         for cluster in before.chain(previous.retired.clusters.values()) {
             let id = cluster.id();

@@ -1,25 +1,36 @@
-//! Metrics pages, access log and process log.
+//! Metrics pages, access log, process log, and the export of spans.
 //!
 //! A request hands a line to the access log and never waits. The control thread or the log's own thread adds up, formats
 //! and writes.
 
 mod access_log;
+mod buffers;
 mod exposition;
 mod log;
+mod otlp;
+mod request_tags;
 
 pub use access_log::{
     AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, AccessLogger, Entry, Host,
-    HttpVersion,
+    HttpVersion, LogPlan, LogSample, LogSink,
 };
 pub use exposition::{Exposition, TextFormat};
 pub use log::{LogControl, LogError, LogFilterError};
+pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
+pub(crate) use otlp::protobuf;
+pub use otlp::{
+    Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeTls, MakeTransport,
+    OTLP_GRPC_PATH, OtlpEndpoint, OtlpProtocol, OtlpSettings, SpanFormat, SpanQueue, Transport,
+};
+pub use request_tags::{MetricChanges, RequestTags};
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, ConnectionProtocol,
-    ConnectionTotals, ControlStats, Counter, Decided, ErrorCount, Gauge, ListenerStats,
-    MemberLabels, MemberState, MemberTally, PlaintextCount, PlaintextStats, PolicyLabels,
-    PolicyTally, PropagationStats, RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally,
-    Reporter, RequestLabels, RequestProtocol, RequestRecord, RequestStats, ResponseFlags,
-    RouteStats, Security, Service, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry,
-    Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX, WorkerCounters,
-    WorkerId, Workload, names,
+    ConnectionTotals, ControlStats, Counter, Decided, DestinationState, ErrorCount, FamilyRule,
+    Gauge, LimitState, ListenerStats, MemberLabels, MemberState, MemberTally, MetricRules,
+    PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally, PropagationStats, RETENTION, Reload,
+    ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels, RequestProtocol,
+    RequestRecord, RequestStats, ResponseFlags, RouteStats, RuleStats, Security, Service,
+    ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry, TagTable,
+    TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX,
+    WorkerCounters, WorkerId, Workload, names,
 };

@@ -35,7 +35,7 @@ pub mod spiffe;
 
 pub mod store;
 
-mod verify;
+pub(crate) mod verify;
 
 pub use client::{ClientMode, ClientSettings, ClientTls, Inside, Naming};
 pub use clients::ClientCertRequirements;
@@ -45,5 +45,5 @@ pub use problem::{Problem, ProblemKind};
 pub use protocol::{ProtocolSettings, Version};
 pub use server::{Alpn, ServerSettings, ServerTls};
 pub use server_verify::WrongNames;
-pub use source::{AuthoritySource, IdentitySource};
+pub use source::{AuthoritySource, IdentitySource, ReferredObject};
 pub use store::Store;

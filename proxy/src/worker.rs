@@ -59,6 +59,23 @@ pub struct Shared {
     pub status_table: ListenerStatusTable,
 }
 
+impl Shared {
+    /// Collects the state.
+    pub fn new(
+        wanted: Wanted,
+        telemetry: &Arc<Telemetry>,
+        drain: drain::Watch,
+        status_table: &ListenerStatusTable,
+    ) -> Self {
+        Self {
+            wanted,
+            telemetry: Arc::clone(telemetry),
+            drain,
+            status_table: status_table.clone(),
+        }
+    }
+}
+
 /// Maximum number of workers: more than any machine has cores, and few enough for [`WorkerId`].
 pub const WORKERS_MAX: usize = 1024;
 
@@ -190,6 +207,10 @@ impl<A: Handler> Handler for Recorded<A> {
     fn open(&self, asked: DownstreamTcp) -> impl Future<Output = Option<Opened>> + 'static {
         let worker = Rc::clone(&self.worker);
         async move { tcp::open(&worker, asked).await.ok() }
+    }
+
+    fn draw(&self, asked: &DownstreamTcp) -> Option<u64> {
+        tcp::draw(&self.worker, asked)
     }
 
     fn refused(&self, connection: &Connection, unserved: &Unserved<'_>) {

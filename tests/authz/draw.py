@@ -70,6 +70,37 @@ LINES = [("x-a", "v1"), ("x-a", "v2"), ("X-A", "v1"), ("x-a", ""), ("x-a", "V1")
          ("x-forwarded-proto", "v1"), ("Connection", "x-a")]
 FORWARDED = ["10.0.0.1", "10.0.0.1, 127.1.0.1", "10.0.0.2,10.0.0.1", "bad", "10.0.0.1:80", "::ffff:10.0.0.1",
              "2001:db8::1", "10.0.0.1,", "", "[2001:db8::1]:80", "10.0.0.1, bad"]
+# Values of fields, each with what a request just has of it, or just not: a text, or the name of a certificate or token.
+OF_CERTIFICATES = {
+    "principals": [("td1/ns/shop/sa/web", "web of td2"), ("cluster.local/ns/shop/sa/web", "local"),
+                   ("cluster.local/ns/shop/sa/web", "web"), ("*1/ns/shop/sa/web", "web of td2"),
+                   ("td1/*", "web of td10"), ("td1*", "web of td10"), ("*/sa/web", "web of blog")],
+    "namespaces": [("shop*", "web"), ("*shop", "web"), ("sh*op", "web"), ("*", "web of blog"), ("sho", "web")],
+    "serviceAccounts": [("web", "web of blog"), ("web", "web of td3"), ("shop/web", "web of blog"),
+                        ("blog/web", "web")],
+    "trustDomains": [("td1", "web of td10"), ("*1", "web"), ("*0", "web of td10"), ("td1", "web of td2"),
+                     ("td1*", "web of td10")],
+}
+OF_TOKENS = {
+    "requestPrincipals": [("*/s", "lists"), ("*/s", "nested"), ("*i/s", "slash"), ("*s", "slash"), ("*2", "texts"),
+                          ("i/s*", "lists"), ("i*", "nested"), ("*", "no subject"), ("i", "texts")],
+    "request.auth.audiences": [("v1", "lists"), ("v*", "lists"), ("*2", "lists"), ("v1", "texts")],
+    "request.auth.claims[g]": [("v2", "lists"), ("*", "lists"), ("v1", "nested"), ("v1", "no subject")],
+    "request.auth.claims[o][g]": [("v2", "nested"), ("v1", "lists"), ("v*", "nested")],
+    "request.auth.claims[scope]": [("v1", "texts"), ("v2", "texts"), ("v1", "nested"), ("v1 v2", "texts")],
+}
+OF_HEADERS = [("*", ""), ("*", "v1"), ("v*", "v"), ("*2", "2"), ("v1", "v1,v2"), ("v1", "V1")]
+EDGES = {
+    **OF_CERTIFICATES, **OF_TOKENS, "request.auth.principal": OF_TOKENS["requestPrincipals"],
+    "hosts": [("a.test", "A.TEST"), ("*.test", "x.A.TEST"), ("a.*", "A.test"), ("A.Test", "a.test"),
+              ("a.test", "a.test:80")],
+    "paths": [("/a/{**}", "/a/"), ("/{**}", "/"), ("/a/{**}/", "/a//"), ("/a/{**}", "/a"), ("/a/{*}/b", "/a//b"),
+              ("/{*}", "/"), ("/{*}/b", "//b"), ("/a/{*}", "/a/"), ("/a*", "/a"), ("/a*", "/ab"), ("*/b", "/b"),
+              ("*", "/")],
+    "methods": [("G*", "GET"), ("*T", "POST"), ("*", "PUT"), ("GET", "HEAD")],
+    "connection.sni": [("*.test", "a.test"), ("b*", "b.test"), ("*", "a.test"), ("a.test", "A.test"), ("*", None)],
+    **{f"request.headers[{name}]": OF_HEADERS for name in ("x-a", "X-A", "x-b")},
+}
 SERVER_NAMES = ["a.test", "b.test", "x.a.test", "A.test", None]
 NAME = re.compile(r"[A-Za-z0-9]+(\.[A-Za-z0-9]+)*")
 HOST = re.compile(rf"{NAME.pattern}\.?(:[0-9]+)?")
@@ -119,10 +150,13 @@ class Draw:
         ports = [str(port) for port in world.ports]
         self.fields = {**FIELDS, "operation": {**FIELDS["operation"], "ports": [*ports, f"0{ports[0]}", "80"]}}
         self.conditions = {**CONDITIONS, "destination.port": ports}
-        self.hops, self.used = random.randrange(2), defaultdict(list)
+        self.hops, self.used, self.edge = random.randrange(2), defaultdict(list), None
         fields = [(inner, name) for inner, names in sorted(self.fields.items()) for name in sorted(names)]
         fields += [("when", key) for key in sorted(self.conditions) if key not in SAME]
         self.single = fields[(number - number // 3) % len(fields)] if number % 3 else None
+        edges = EDGES.get(self.single and self.single[1])
+        if edges and self.chance(0.7):
+            self.edge = random.choice(edges)
         self.policies = [self._policy(i) for i in range(1 if self.single else random.randint(1, 4))]
         self.text = json.dumps([policy["spec"] for policy in self.policies])
 
@@ -176,7 +210,9 @@ class Draw:
 
     def _values(self, name, alphabet, positive, negative):
         keys = self.random.choice([[positive]] * 6 + [[negative]] * 3 + [[positive, negative]])
-        if positive == "paths":
+        if self.edge:
+            alphabet = [self.edge[0]]
+        elif positive == "paths":
             alphabet = [*alphabet, *(self._path_value() for _ in range(len(alphabet) // 2))]
         found = {key: self.random.sample(alphabet, min(len(alphabet), self.random.choice([1, 1, 2]))) for key in keys}
         self.used[name] += sum(found.values(), [])
@@ -268,4 +304,28 @@ class Draw:
             request.server_name = name if name and NAME.fullmatch(name) else random.choice(SERVER_NAMES)
             names = list(world.certificates)
             request.certificate = random.choice([*(names[:5] if self.chance(0.6) else names), None])
+        if self.edge and self.chance(0.5):
+            self._to_edge(request)
         return request
+
+    def _to_edge(self, request):
+        """Gives a request what the value of the policy just matches, or just not."""
+        name, text = self.single[1], self.edge[1]
+        if name in OF_CERTIFICATES or name == "connection.sni":
+            request.port, request.tls = self.world.ports[2], True
+            if name == "connection.sni":
+                request.server_name = text
+            else:
+                request.certificate = text
+        elif name in OF_TOKENS or name == "request.auth.principal":
+            request.token = text
+        elif name == "methods":
+            request.method = text
+        elif name == "paths":
+            request.target = text
+        elif name == "hosts":
+            request.lines = [("Host", text), *(line for line in request.lines if line[0] != "Host")]
+        else:
+            header = name[len("request.headers["):-1]
+            request.lines = [line for line in request.lines if line[0].lower() != header.lower()]
+            request.lines.append((header, text))

@@ -24,6 +24,7 @@ CERTIFICATES = {
     "web": "URI:spiffe://td1/ns/shop/sa/web", "web of td2": "URI:spiffe://td2/ns/shop/sa/web",
     "web of td3": "URI:spiffe://td3/ns/shop/sa/web", "web of blog": "URI:spiffe://td1/ns/blog/sa/web",
     "db": "URI:spiffe://td1/ns/shop/sa/db", "local": "URI:spiffe://cluster.local/ns/shop/sa/web",
+    "web of td10": "URI:spiffe://td10/ns/shop/sa/web",
     "odd: two": "URI:spiffe://td1/ns/shop/sa/web,URI:spiffe://td3/ns/blog/sa/db", "odd: path": "URI:spiffe://td1/x",
     "odd: name": "DNS:client.test", "odd: longer": "URI:spiffe://td1/ns/shop/x/y/sa/web",
     "odd: https": "URI:https://td1/x",
@@ -60,7 +61,7 @@ class World:
         os.makedirs(f"{self.directory}/keys")
         self.ports = free_ports(3)
         self.envoy_admin, *self.admins = free_ports(3, "127.0.0.1")
-        self.envoy, self.straits = None, []
+        self.envoy, self.straits, self.applied = None, [], {}
         self._certificates()
         self._tokens()
         for i, address in enumerate(STRAIT):
@@ -148,12 +149,15 @@ class World:
 
     def apply(self, hops, policies):
         """Gives Strait a set of policies; returns those numbers of its metrics that tell whether it takes them all."""
-        before = self._metric(hops, "strait_config_generation")
-        new = f"{self.directory}/policies.new"
-        with open(new, "w") as file:
-            file.writelines(f"---\n{json.dumps(policy)}\n" for policy in policies)
-        os.replace(new, f"{self.directory}/strait{hops}/policies.yaml")
-        self._until("Strait applies", lambda: self._metric(hops, "strait_config_generation") > before)
+        text = "".join(f"---\n{json.dumps(policy)}\n" for policy in policies)
+        if self.applied.get(hops) != text:
+            self.applied[hops] = text
+            before = self._metric(hops, "strait_config_generation")
+            new = f"{self.directory}/policies.new"
+            with open(new, "w") as file:
+                file.write(text)
+            os.replace(new, f"{self.directory}/strait{hops}/policies.yaml")
+            self._until("Strait applies", lambda: self._metric(hops, "strait_config_generation") > before)
         return {state: int(self._metric(hops, f'strait_authz_policies{{state="{state}"}}'))
                 for state in ("enforced", "dry_run", "denying")}
 

@@ -47,8 +47,6 @@ pub struct Authorization {
     /// For connections of other protocols. Of ALLOW policies, rules with conditions on requests are left out; of others,
     /// these conditions.
     pub tcp: Policies,
-    /// Number of policies: enforced, in dry run, and denying because they were never valid.
-    pub counts: [u64; 3],
 }
 
 /// Policies in dry run, which decide nothing.

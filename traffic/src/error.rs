@@ -20,6 +20,10 @@ pub enum Kind {
     ConnectTimeout,
     /// The body of the downstream request broke off.
     DownstreamBody,
+    /// The reference to the backend is not valid.
+    ///
+    /// Source: `backendRefs` of the Gateway API.
+    InvalidBackend,
     /// The cluster of the destination does not exist.
     NoCluster,
     /// The cluster of the destination has no available endpoint.
@@ -94,7 +98,8 @@ impl Error {
                 (Origin::Upstream, Retry::Always)
             }
             Kind::DownstreamBody => (Origin::Downstream, Retry::Never),
-            Kind::NoCluster
+            Kind::InvalidBackend
+            | Kind::NoCluster
             | Kind::NoHealthyUpstream
             | Kind::NoOriginalDestination
             | Kind::Overflow
@@ -162,6 +167,7 @@ impl fmt::Display for Error {
             Kind::ConnectFailed => "upstream connection failed",
             Kind::ConnectTimeout => "upstream connection timed out",
             Kind::DownstreamBody => "downstream body broke off",
+            Kind::InvalidBackend => "reference to the backend is not valid",
             Kind::NoCluster => "destination is not known",
             Kind::NoHealthyUpstream => "no healthy upstream",
             Kind::NoOriginalDestination => "no original destination is known",

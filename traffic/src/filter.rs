@@ -27,4 +27,7 @@ pub use mirror::{Draws, Mirrors};
 pub use redirect::{PathChange, Redirect, RedirectPort, RedirectRequest, Scheme};
 pub use retry::RetryPolicy;
 pub use rewrite::{MatchedUri, PathRewrite};
-pub use template::{Template, TemplateContext, TemplateError, TlsContext, uuid};
+pub use template::{
+    CompileRegex, Expression, ExpressionError, Finished, LogFormat, LogFormatError, LogValue,
+    Needs, Node, Template, TemplateContext, TemplateError, TlsContext, uuid,
+};

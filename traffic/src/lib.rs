@@ -17,6 +17,7 @@
 //! let table = Table::compile(vec![api]);
 //! let headers = HeaderMap::new();
 //! let head = |path| RequestHead {
+//!     is_http2: false,
 //!     method: &Method::GET,
 //!     scheme: "http",
 //!     authority: "shop.example",
@@ -46,3 +47,4 @@ pub mod registry;
 pub mod route;
 pub mod sync;
 pub mod telemetry;
+pub mod trace;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::provenance::Provenance;
 
 mod byte_map;
+mod call;
 pub mod explain;
 mod head;
 pub mod header;
@@ -23,6 +24,7 @@ pub mod table;
 pub mod text;
 pub(crate) mod trie;
 
+pub use call::CallMatch;
 pub use head::RequestHead;
 pub use header::{HeaderKey, HeaderMatch};
 pub use host::{HostIndex, normalize_host};
@@ -61,6 +63,10 @@ pub struct Rule {
 pub struct Conditions {
     /// Condition on the path.
     pub uri: UriMatch,
+    /// Whether only requests of HTTP/2 match.
+    ///
+    /// Source: GRPCRoute.
+    pub is_http2: bool,
     /// Condition on the scheme.
     pub scheme: Option<TextMatch>,
     /// Condition on the method.
@@ -88,6 +94,7 @@ impl Conditions {
         // every field is named, so that a new condition is not forgotten
         let Self {
             uri: _,
+            is_http2,
             scheme,
             method,
             authority,
@@ -99,7 +106,8 @@ impl Conditions {
         let holds = |wanted: &Option<TextMatch>, got: &str| {
             wanted.as_ref().is_none_or(|w| w.matches(got.as_bytes()))
         };
-        holds(method, head.method.as_str())
+        (head.is_http2 || !is_http2)
+            && holds(method, head.method.as_str())
             && holds(scheme, head.scheme)
             && holds(authority, head.authority)
             && headers.iter().all(|wanted| wanted.matches(head))
@@ -144,6 +152,7 @@ impl Conditions {
     fn rule_asks_only_uri(&self) -> bool {
         let Self {
             uri: _,
+            is_http2,
             scheme,
             method,
             authority,
@@ -152,7 +161,8 @@ impl Conditions {
             query,
             of_policy: _,
         } = self;
-        scheme.is_none()
+        !is_http2
+            && scheme.is_none()
             && method.is_none()
             && authority.is_none()
             && headers.is_empty()

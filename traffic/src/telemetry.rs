@@ -5,17 +5,23 @@
 pub mod cells;
 pub mod connections;
 pub mod control;
+pub mod exemplars;
 pub mod flags;
+pub mod guard;
 pub mod histogram;
 pub mod labels;
 pub mod members;
 pub mod names;
+pub mod phases;
 pub mod plaintext;
 pub mod policies;
 pub mod propagation;
 pub mod requests;
 pub mod routes;
+pub mod rule_requests;
+pub mod rules;
 pub mod stats_registry;
+pub mod tags;
 pub mod tcp;
 
 use std::sync::Arc;
@@ -23,21 +29,30 @@ use std::sync::Arc;
 pub use cells::{WorkerCounters, WorkerId};
 pub use connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
 pub use control::{BuildInfo, CertificateState, ControlStats, Reload};
+pub use exemplars::{Exemplar, TracedRequest};
 pub use flags::{ResponseFlags, UnknownFlag};
+pub use guard::{TagGuard, TagTable};
 pub use histogram::BUCKET_BOUNDS;
 pub use labels::{Reporter, RequestLabels, Service, UNKNOWN, Workload};
 pub use members::{
-    MemberLabels, MemberState, MemberTally, ReplayCause, ReplayLabels, ReplayTally, ShiftReason,
-    ShiftTally, Tally,
+    DestinationState, LimitState, MemberLabels, MemberState, MemberTally, ReplayCause,
+    ReplayLabels, ReplayTally, ServiceStates, ShiftReason, ShiftTally, Tally,
 };
 pub use names::{Counter, Gauge};
+pub use phases::UpstreamPhase;
 pub use plaintext::{PlaintextCount, PlaintextStats, SourceWorkload};
 pub use policies::{Decided, DecisionTally, EvaluationTally, PolicyLabels, PolicyTally, Stage};
 pub use propagation::{AppliedSource, ErrorCount, PropagationStats};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
+pub use rule_requests::RuleStats;
+pub use rules::{FamilyRule, MetricRules, TagText};
 pub use stats_registry::{RETENTION, StatsRegistry};
+pub use tags::{TagNames, TagValues};
 pub use tcp::{TcpStats, TcpTotals};
+
+/// Sampling decisions of traces: by their origin, for each those against and those for it.
+pub type TraceTally = Tally<(), 18>;
 
 /// All metrics of the process, shared by workers and the control thread.
 #[derive(Debug)]
@@ -50,26 +65,37 @@ pub struct Telemetry {
     pub control: ControlStats,
     /// Plain-text connections to workloads that also accept mutual TLS of the mesh.
     pub plaintext: PlaintextStats,
+    /// Values of requests as labels.
+    pub tags: Arc<TagGuard>,
     /// Decisions of authorization.
     pub decisions: DecisionTally,
     /// Times of sampled decisions.
     pub evaluations: EvaluationTally,
+    /// Sampling decisions.
+    pub traces: TraceTally,
     /// Applied state of configuration sources.
-    pub propagation: PropagationStats,
+    pub propagation: Arc<PropagationStats>,
     workers: usize,
 }
 
 impl Telemetry {
     /// Creates zeroed cells for this number of workers.
     pub fn new(workers: usize, build: BuildInfo) -> Arc<Self> {
+        Self::with(workers, build, Arc::default())
+    }
+
+    /// Creates zeroed cells for this number of workers, beside statistics of sources.
+    pub fn with(workers: usize, build: BuildInfo, propagation: Arc<PropagationStats>) -> Arc<Self> {
         Arc::new(Self {
             counters: WorkerCounters::new(workers),
             stats: StatsRegistry::new(workers),
             control: ControlStats::new(build),
             plaintext: PlaintextStats::default(),
+            tags: Arc::new(TagGuard::new(workers)),
             decisions: DecisionTally::new((), workers),
             evaluations: EvaluationTally::new((), workers),
-            propagation: PropagationStats::default(),
+            traces: TraceTally::new((), workers),
+            propagation,
             workers,
         })
     }

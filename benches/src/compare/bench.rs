@@ -176,6 +176,7 @@ impl Bench {
             listen: free_port()?,
             admin: free_port()?,
             upstream: self.upstream_port(shape.work),
+            collector: self.upstream_port(Work::Grpc),
             endpoints: shape.endpoints,
             prefixes: shape.prefixes.clone(),
             prefixes_per_object: shape.prefixes_per_object,

@@ -33,6 +33,7 @@ impl Scenario {
             Self::FeatureCosts => courses::feature_costs(),
             Self::Authz => courses::authz(),
             Self::Jwt => courses::jwt(),
+            Self::Traces => courses::traces(),
             Self::H2c => courses::h2c(),
             Self::Large => courses::large(),
             Self::Https => courses::https(),

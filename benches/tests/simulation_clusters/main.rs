@@ -279,6 +279,7 @@ impl Play {
         let host = normalize_host(authority);
         let hosts = listener.http(Security::Plain)?;
         let head = RequestHead {
+            is_http2: false,
             method: &Method::GET,
             scheme: "http",
             authority,

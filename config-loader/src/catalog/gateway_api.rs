@@ -3,19 +3,32 @@
 //!
 //! The conditions in a status, the findings of `check` and the routes of traffic follow from the same answers.
 
+mod addresses;
 mod attachment;
+mod backend_tls;
 mod backends;
 mod distinct;
+mod gateway_route;
 mod grants;
 mod listeners;
+mod mesh;
 mod references;
+pub mod status;
 
 use std::collections::HashMap;
 
+pub use addresses::{AddressListeners, PlacedListener};
 pub use attachment::{Attached, AttachingRoute, AttachmentProblem};
-pub use backends::{BackendHost, BackendProblem, backend};
+pub use backend_tls::{
+    JudgedPolicy, PolicyProblem, TrustedAuthorities, judge, rule_with_tls, trusted,
+};
+pub use backends::{BackendHost, backend, backend_targets, mesh_backend, raw_backend};
+pub use gateway_route::GatewayRoute;
 pub use grants::Referrer;
-pub use listeners::{AttachedSet, Clients, ListenerProblem, ServedGateway, ServedListener};
+pub use listeners::{
+    AttachedSet, Clients, GatewayProblem, ListenerProblem, ServedGateway, ServedListener,
+};
+pub use mesh::{ApplyingRoutes, MeshRoutes, ParentService, ServiceProblem, service_of};
 pub use references::ReferenceProblem;
 
 use super::View;
@@ -26,8 +39,11 @@ use crate::resource::gateway_api::{GatewayClass, KubernetesGateway, ListenerSet}
 /// Controller name of Strait (GatewayClass `spec.controllerName`).
 pub const CONTROLLER: &str = "strait.io/gateway-controller";
 
-/// Class whose Gateways are served without a GatewayClass.
+/// Class whose Gateways are served without a GatewayClass, unless they are of an API server.
 pub const CLASS: &str = "strait";
+
+/// Label that the source gives to Gateways of config servers, which have the class built in.
+pub(crate) const BUILT_IN: &str = "strait.io/built-in-class";
 
 /// Gateways that a controller serves, oldest first.
 #[derive(Debug)]
@@ -62,7 +78,7 @@ pub fn class_of<'a>(
     // a file may give it a namespace, which means nothing
     let mut classes = view.all::<GatewayClass>().values();
     match classes.find(|class| class.id.name == gateway.spec.class) {
-        None if *gateway.spec.class == *CLASS => ClassOf::Served,
+        None if *gateway.spec.class == *CLASS && has_built_in_class(gateway) => ClassOf::Served,
         None => ClassOf::Unknown,
         Some(class) if *class.spec.controller != *controller => {
             ClassOf::Other(&class.spec.controller)
@@ -70,6 +86,11 @@ pub fn class_of<'a>(
         Some(class) if class.spec.parameters.is_some() => ClassOf::WithParameters,
         Some(_) => ClassOf::Served,
     }
+}
+
+/// Whether a Gateway is from a file, an xDS server or a config server, and not from another API server.
+pub(crate) fn has_built_in_class(gateway: &Object<KubernetesGateway>) -> bool {
+    !gateway.provenance.file.starts_with("kubernetes://") || gateway.labels.contains_key(BUILT_IN)
 }
 
 impl<'a> Gateways<'a> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{View, Workload};
 use crate::kind::{ObjectRef, UNREADABLE_NAMESPACE};
+use crate::resource::gateway_api::KubernetesGateway;
 use crate::resource::istio::{
     AuthorizationPolicy, PeerAuthentication, PolicyTarget, RequestAuthentication,
 };
@@ -21,10 +22,18 @@ pub trait SelectsWorkloads: Spec {
     fn targets(&self) -> &[PolicyTarget] {
         &[]
     }
+
+    /// Whether the workloads and targets of a rejected policy cannot be read.
+    fn is_unread(&self) -> bool {
+        false
+    }
 }
 
+/// Namespace that holds mesh-wide defaults, unless a proxy says otherwise.
+pub const ROOT_NAMESPACE: &str = "istio-system";
+
 /// Label of the pods of a Gateway of the Gateway API, with its name.
-pub(super) const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
+const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
 
 impl SelectsWorkloads for AuthorizationPolicy {
     fn selector(&self) -> &BTreeMap<String, String> {
@@ -33,6 +42,10 @@ impl SelectsWorkloads for AuthorizationPolicy {
 
     fn targets(&self) -> &[PolicyTarget] {
         &self.scope.targets
+    }
+
+    fn is_unread(&self) -> bool {
+        self.scope.is_unread
     }
 }
 
@@ -50,6 +63,10 @@ impl SelectsWorkloads for RequestAuthentication {
     fn targets(&self) -> &[PolicyTarget] {
         &self.scope.targets
     }
+
+    fn is_unread(&self) -> bool {
+        self.scope.is_unread
+    }
 }
 
 /// Returns the policies of a kind that apply to a workload: first the root namespace, then its own namespace.
@@ -61,30 +78,81 @@ pub fn policies_of<'s, T: SelectsWorkloads>(
     let own = (workload.namespace != workload.root_namespace).then_some(workload.namespace);
     let namespaces = [workload.root_namespace].into_iter().chain(own);
     let policies = namespaces.flat_map(move |namespace| view.in_namespace::<T>(namespace));
-    let gateway = workload.labels.get(GATEWAY_NAME);
     policies.filter(move |policy| match policy.spec.targets() {
         [] => workload.is_selected_by(policy.spec.selector()),
-        targets => {
-            let is_own = |target: &PolicyTarget| match (target, gateway) {
-                (PolicyTarget::Gateway(name), Some(gateway)) => **name == **gateway,
-                _ => false,
-            };
-            *policy.id.namespace == *workload.namespace && targets.iter().any(is_own)
-        }
+        _ => is_own_gateway(policy, workload),
     })
 }
 
-/// Returns a policy of a kind that is attached to a Gateway of the Gateway API.
-pub(super) fn attached_to<'s, T: SelectsWorkloads>(
+/// Whether a policy is attached to the Gateway that the workload is the proxy of.
+pub(super) fn is_own_gateway<T: SelectsWorkloads>(
+    policy: &Object<T>,
+    workload: Workload<'_>,
+) -> bool {
+    let gateway = workload.labels.get(GATEWAY_NAME);
+    let is_own = |target: &PolicyTarget| match (target, gateway) {
+        (PolicyTarget::Gateway(name), Some(gateway)) => **name == **gateway,
+        _ => false,
+    };
+    let mut targets = policy.spec.targets().iter();
+    *policy.id.namespace == *workload.namespace && targets.any(is_own)
+}
+
+/// Returns the policies of a kind that apply to the listeners of a Gateway of the Gateway API at a workload: they select the
+/// workload, or are attached to the Gateway.
+pub fn policies_at<'s, T: SelectsWorkloads>(
+    view: impl Into<View<'s>>,
+    workload: Workload<'s>,
+    gateway: &'s Object<KubernetesGateway>,
+) -> Vec<&'s Arc<Object<T>>> {
+    let view = view.into();
+    let root = workload.root_namespace;
+    let mut namespaces = vec![root, workload.namespace, &gateway.id.namespace];
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let policies = namespaces.into_iter();
+    let policies = policies.flat_map(|namespace| view.in_namespace::<T>(namespace));
+    let selects = |policy: &Object<T>| {
+        let is_near = [root, workload.namespace].contains(&&*policy.id.namespace);
+        let spec = &policy.spec;
+        is_near && spec.targets().is_empty() && workload.is_selected_by(spec.selector())
+    };
+    let applying = policies.filter(|policy| selects(policy) || is_attached(policy, gateway, root));
+    applying.collect()
+}
+
+/// Returns the policies of a kind that are attached to a Gateway of the Gateway API, or to its class.
+pub fn attached_to<'s, T: SelectsWorkloads>(
     view: View<'s>,
-    gateway: &ObjectRef,
-) -> Option<&'s ObjectRef> {
-    let mut policies = view.in_namespace::<T>(&gateway.namespace);
-    let policy = policies.find(|policy| {
-        let mut targets = policy.spec.targets().iter();
-        targets.any(|target| *target == PolicyTarget::Gateway(Arc::clone(&gateway.name)))
+    gateway: &Object<KubernetesGateway>,
+    root_namespace: &str,
+) -> Vec<&'s Arc<Object<T>>> {
+    let own = &*gateway.id.namespace;
+    let root = (own != root_namespace).then_some(root_namespace);
+    let policies = [own].into_iter().chain(root);
+    let policies = policies.flat_map(|namespace| view.in_namespace::<T>(namespace));
+    let attached = policies.filter(|policy| is_attached(policy, gateway, root_namespace));
+    attached.collect()
+}
+
+/// Whether a policy has the Gateway as target, or its class if the policy is in the root namespace. A policy whose targets
+/// cannot be read may have it.
+pub(super) fn is_attached<T: SelectsWorkloads>(
+    policy: &Object<T>,
+    gateway: &Object<KubernetesGateway>,
+    root_namespace: &str,
+) -> bool {
+    let namespace = &*policy.id.namespace;
+    let is_near = *namespace == *gateway.id.namespace;
+    let mut targets = policy.spec.targets().iter();
+    let has_target = targets.any(|target| match target {
+        PolicyTarget::Gateway(name) => is_near && *name == gateway.id.name,
+        PolicyTarget::GatewayClass(name) => {
+            namespace == root_namespace && *name == gateway.spec.class
+        }
+        PolicyTarget::Other => false,
     });
-    policy.map(|policy| &policy.id)
+    has_target || (is_near && policy.spec.is_unread())
 }
 
 /// Returns the first rejected policy of a kind in a namespace that has no last good version.

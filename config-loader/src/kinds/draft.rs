@@ -1,5 +1,6 @@
 //! Conversion of one object from a tree to its checked form.
 
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -229,8 +230,18 @@ impl<'a> Draft<'a> {
         let status = self.node.get("status");
         let access = status.and_then(|status| status.get("appliedAccessPolicies"));
         let access = access.map_or(Span::NONE, |access| access.span);
+        let is_destination = self.kind == Kind::Destination;
+        let hides_access = |found: &Diagnostic| {
+            let meant = found.help.as_deref().filter(|_| is_destination);
+            let is_meant = |help: &str| {
+                ["`status`", "`appliedAccessPolicies`"]
+                    .iter()
+                    .any(|name| help.contains(name))
+            };
+            access.contains(found.span) || meant.is_some_and(is_meant)
+        };
         let unknown = self.found.iter_mut().filter(|found| found.code == CM021);
-        for found in unknown.filter(|found| pass && !access.contains(found.span)) {
+        for found in unknown.filter(|found| pass && !hides_access(found)) {
             found.severity = Severity::Warning;
         }
     }
@@ -298,6 +309,18 @@ impl<'a> Draft<'a> {
         self.is_refused || found.any(|found| found.severity == Severity::Error)
     }
 
+    /// Returns the addresses in the status of a Gateway, which its controller has assigned; `None` if no controller has written
+    /// the status. What is no address is left out.
+    fn assigned_addresses(&self) -> Option<Vec<IpAddr>> {
+        let status = (self.kind == Kind::KubernetesGateway).then(|| self.node.get("status"))??;
+        let entries = |name| status.get(name).map_or(&[][..], Node::items).iter();
+        let ip = |address: &Node| address.get("value")?.text()?.parse().ok();
+        let addresses: Vec<IpAddr> = entries("addresses").filter_map(ip).collect();
+        // an API server adds conditions with the status `Unknown` to a new Gateway
+        let is_known = |one: &Node| one.get("status").and_then(Node::text) != Some("Unknown");
+        (entries("conditions").any(is_known) || !addresses.is_empty()).then_some(addresses)
+    }
+
     /// Whether an error is outside of the object's rules.
     fn is_misread(&self) -> bool {
         let spec = self.node.get("spec");
@@ -339,6 +362,7 @@ impl<'a> Draft<'a> {
             .clone()
             .unwrap_or_else(|| ObjectRef::new(self.kind, "default", ""));
         let mut check = Check::new(&id, self.locator, body)
+            .with_assigned_addresses(self.assigned_addresses())
             .with_metadata(self.metadata.name_span, &self.metadata.labels)
             .with_annotations(&self.metadata.own_annotations)
             .with_generation(self.metadata.generation)

@@ -1,4 +1,4 @@
-//! The networking.istio.io and security.istio.io kinds.
+//! The networking.istio.io, security.istio.io and telemetry.istio.io kinds.
 
 use super::api::{AGE, Api, text};
 use super::draft::Body;
@@ -16,6 +16,8 @@ const API_VERSIONS: &[&str] = &[
 const NETWORKING: &[&str] = &["istio-io", "networking-istio-io"];
 
 const SECURITY: &[&str] = &["security.istio.io/v1", "security.istio.io/v1beta1"];
+
+const TELEMETRY: &[&str] = &["telemetry.istio.io/v1", "telemetry.istio.io/v1alpha1"];
 
 const IN_SECURITY: &[&str] = &["istio-io", "security-istio-io"];
 
@@ -63,6 +65,14 @@ pub(super) const ROWS: &[Row] = &[
         fields: fields_of::<raw::istio::PeerAuthentication>,
     },
     Row {
+        kind: Kind::ProxyConfig,
+        api_versions: &["networking.istio.io/v1beta1"],
+        api: Api::of("proxyconfigs").categories(NETWORKING),
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::proxy_config),
+        fields: fields_of::<raw::istio::ProxyConfig>,
+    },
+    Row {
         kind: Kind::RequestAuthentication,
         api_versions: SECURITY,
         api: Api::of("requestauthentications")
@@ -95,6 +105,17 @@ pub(super) const ROWS: &[Row] = &[
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::sidecar),
         fields: fields_of::<raw::istio::Sidecar>,
+    },
+    Row {
+        kind: Kind::Telemetry,
+        api_versions: TELEMETRY,
+        api: Api::of("telemetries")
+            .short(&["telemetry"])
+            .categories(&["istio-io", "telemetry-istio-io"])
+            .columns(&[AGE]),
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::telemetry),
+        fields: fields_of::<raw::istio::Telemetry>,
     },
     Row {
         kind: Kind::VirtualService,

@@ -53,7 +53,6 @@ const fn unread(group: &'static str, instead: &'static str) -> Unsupported {
     }
 }
 
-const SECURITY: &str = "security.istio.io";
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
 const FORWARDED: &str = "requests that it denies are forwarded";
 const DENY_ELSEWHERE: &str =
@@ -64,7 +63,6 @@ const GATEWAY_AND_RULES: &str =
 
 /// Known but unsupported kinds. Within a group, the row without a kind is the last.
 pub const UNSUPPORTED: &[Unsupported] = &[
-    policy(SECURITY, "", FORWARDED, DENY_ELSEWHERE),
     policy(
         "networking.mesh.gloo.solo.io",
         "AccessPolicy",
@@ -78,6 +76,12 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         DENY_ELSEWHERE,
     ),
     policy(
+        "policy.linkerd.io",
+        "AuthorizationPolicy",
+        FORWARDED,
+        "an AuthorizationPolicy of security.istio.io",
+    ),
+    policy(
         "access.smi-spec.io",
         "TrafficTarget",
         FORWARDED,
@@ -89,35 +93,12 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "fields of a VirtualService, DestinationRule or Gateway; there are no Envoy filters to change",
     ),
     other(
-        "networking.istio.io",
-        "ProxyConfig",
-        "the flags of `strait run`, such as `--concurrency`",
-    ),
-    other(
         "extensions.istio.io",
         "WasmPlugin",
         "`headers`, `rewrite`, `fault` and `corsPolicy` of a VirtualService; other code runs in the service",
     ),
-    other(
-        "telemetry.istio.io",
-        "Telemetry",
-        "the flags of `strait run`, such as `--access-log`; metrics are always on",
-    ),
     other("networking.k8s.io", "Ingress", GATEWAY_AND_RULES),
     other("extensions", "Ingress", GATEWAY_AND_RULES),
-    // The kinds of this group that are read, until they have an effect.
-    other(
-        GATEWAY_API,
-        "BackendTLSPolicy",
-        "`trafficPolicy.tls` of a DestinationRule",
-    ),
-    other(
-        GATEWAY_API,
-        "GRPCRoute",
-        "an HTTPRoute, or a VirtualService with `http` rules",
-    ),
-    other(GATEWAY_API, "TCPRoute", "a VirtualService with `tcp` rules"),
-    other(GATEWAY_API, "TLSRoute", "a VirtualService with `tls` rules"),
     Unsupported {
         code: GA008,
         ..other(
@@ -160,6 +141,7 @@ mod tests {
         assert_eq!(of_read(Kind::AuthorizationPolicy), None);
         assert_eq!(of_read(Kind::RequestAuthentication), None);
         assert_eq!(of_read(Kind::PeerAuthentication), None);
+        assert_eq!(of_read(Kind::Telemetry), None);
         assert_eq!(
             of_read(Kind::Gateway),
             None,
@@ -172,8 +154,7 @@ mod tests {
         let enforced =
             |kind, api_version| find(kind, api_version).map(|row| row.unenforced.is_none());
         for (kind, api_version) in [
-            ("AuthorizationPolcy", "security.istio.io/v1"),
-            ("RequestAuthentication", "security.istio.io/v1"),
+            ("AuthorizationPolicy", "policy.linkerd.io/v1alpha1"),
             ("AccessPolicy", "networking.mesh.gloo.solo.io/v1"),
             ("AccessControl", "policy.flomesh.io/v1alpha1"),
             ("TrafficTarget", "access.smi-spec.io/v1alpha3"),
@@ -187,7 +168,6 @@ mod tests {
         for (kind, api_version) in [
             ("EnvoyFilter", "networking.istio.io/v1alpha3"),
             ("WasmPlugin", "extensions.istio.io/v1alpha1"),
-            ("Telemetry", "telemetry.istio.io/v1"),
             ("Ingress", "networking.k8s.io/v1"),
             ("Ingress", "extensions/v1beta1"),
             ("Gateway", "gateway.networking.k8s.io/v1"),

@@ -7,7 +7,7 @@ use twox_hash::XxHash64;
 use super::layout::Layout;
 use super::long_list;
 use crate::ReadOptions;
-use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, YAML006};
+use crate::diagnostic::codes::common::{CM021, CM022, CM025, CM026, CM027, CM032, YAML006};
 use crate::diagnostic::codes::gateway_api::GA009;
 use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
 use crate::kinds::unsupported::{self, Unsupported};
@@ -49,6 +49,7 @@ impl Reading {
             secret: true,
         }
         .location(Span::NONE);
+        found.may_be_policy = kinds::names_policies(text);
         Reading {
             slots: Vec::new(),
             diagnostics: vec![found],
@@ -104,7 +105,12 @@ pub(super) fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines
 pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Option<Node>) {
     let mut malformed = Vec::new();
     let mut expansion = source.expanded;
-    let Some(root) = parse::tree_after(&locator, &mut expansion, &mut malformed) else {
+    let root = parse::tree_after(&locator, &mut expansion, &mut malformed);
+    let may_be_policy = !malformed.is_empty() && kinds::names_policies(locator.text);
+    for found in &mut malformed {
+        found.may_be_policy = may_be_policy;
+    }
+    let Some(root) = root else {
         place_all(&mut malformed, None, &locator);
         let reading = Reading {
             slots: Vec::new(),
@@ -131,6 +137,9 @@ pub(super) fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Optio
         locator,
         ..
     } = document;
+    // what is outside of the objects that were read may have hidden others
+    let mut outside = malformed.iter();
+    reading.unreadable |= outside.any(|found| found.severity == Severity::Error);
     place_all(&mut malformed, Some(&root), &locator);
     reading.diagnostics.append(&mut malformed);
     (reading, Some(root))
@@ -170,8 +179,7 @@ impl Document<'_> {
             _ => {
                 let message = format!("expected a resource, found {}", root.describe());
                 let found = Diagnostic::at(Severity::Error, YAML006, root.span, message);
-                self.report(root, found.with_help(Some(A_RESOURCE.to_owned())));
-                self.reading.unreadable = true;
+                self.lose(root, found.with_help(Some(A_RESOURCE.to_owned())));
             }
         }
     }
@@ -213,11 +221,10 @@ impl Document<'_> {
             .filter(|near| node.get(missing).is_none() && *near != "kind" && *near != "apiVersion")
             .map(|near| format!("did you mean `{missing}` by `{near}`?"));
         let help = help.or_else(|| Some(format!("every resource needs `{missing}`, a text")));
-        self.report(
+        self.lose(
             node,
             Diagnostic::at(Severity::Error, CM027, span, message).with_help(help),
         );
-        self.reading.unreadable = true;
         None
     }
 
@@ -226,22 +233,23 @@ impl Document<'_> {
         for entry in root.entries() {
             if !["apiVersion", "kind", "metadata", "items"].contains(&&*entry.key.text) {
                 let message = format!("unknown field `{}` in a list", entry.key.text);
-                self.report(
+                self.lose(
                     root,
                     Diagnostic::at(Severity::Error, CM021, entry.key.span, message),
                 );
             }
         }
         let Some(items) = root.get("items") else {
-            return;
+            let message = "the list has no `items`".to_owned();
+            let found = Diagnostic::at(Severity::Error, CM022, claim.kind_span, message);
+            return self.lose(root, found);
         };
         if !matches!(items.value, Value::List(_) | Value::Null) {
             let message = format!("expected a list in `items`, found {}", items.describe());
-            self.report(
+            self.lose(
                 root,
                 Diagnostic::at(Severity::Error, YAML006, items.span, message),
             );
-            self.reading.unreadable = true;
         }
         let inherited = claim
             .kind
@@ -251,8 +259,7 @@ impl Document<'_> {
             if !matches!(item.value, Value::Map(_)) {
                 let message = format!("expected a resource, found {}", item.describe());
                 let found = Diagnostic::at(Severity::Error, YAML006, item.span, message);
-                self.report(root, found.with_help(Some(A_RESOURCE.to_owned())));
-                self.reading.unreadable = true;
+                self.lose(root, found.with_help(Some(A_RESOURCE.to_owned())));
                 continue;
             }
             if let Some(claim) = self.claim(item, inherited.map(|kind| (kind, claim.api_version))) {
@@ -351,15 +358,21 @@ impl Document<'_> {
         if let Some(row) = unsupported.filter(is_named) {
             return self.report(node, unsupported_kind(row, claim));
         }
-        if let Some(near) = near {
+        let may_be_policy = kinds::may_be_policy(claim.kind, claim.api_version);
+        // only lists have `items`
+        let is_list = node.get("items").is_some() && kinds::group(claim.api_version).is_empty();
+        if near.is_some() || may_be_policy || is_list {
             let message = format!("{} has no kind `{}`", claim.api_version, claim.kind);
-            let help = Some(format!("did you mean `{near}`?"));
-            self.report(
-                node,
-                Diagnostic::at(Severity::Error, CM025, claim.kind_span, message).with_help(help),
-            );
-            self.reading.unreadable = true;
-            return;
+            let near = near.or(is_list.then_some("List"));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write `AuthorizationPolicy`, `PeerAuthentication` or `RequestAuthentication`, of \
+                    `security.istio.io/v1`"
+                    .to_owned(),
+            };
+            let mut found = Diagnostic::at(Severity::Error, CM025, claim.kind_span, message);
+            found.may_be_policy = may_be_policy;
+            return self.lose(node, found.with_help(Some(help)));
         }
         let message = format!(
             "skipped: {} of {} configures no data plane",
@@ -369,6 +382,13 @@ impl Document<'_> {
             node,
             Diagnostic::at(Severity::Note, CM026, claim.kind_span, message),
         );
+    }
+
+    /// Reports an error for which objects of the document cannot be known: its last good version stays.
+    fn lose(&mut self, root: &Node, mut found: Diagnostic) {
+        found.may_be_policy |= kinds::names_policies(self.locator.text);
+        self.report(root, found);
+        self.reading.unreadable = true;
     }
 
     fn report(&mut self, root: &Node, mut found: Diagnostic) {

@@ -14,6 +14,7 @@ use crate::resource::Line;
 mod api_servers;
 mod bad_servers;
 mod findings;
+mod policies_lost;
 mod simulation;
 mod unreadable;
 
@@ -747,7 +748,10 @@ fn invalid_edits_keep_the_last_version_and_are_reported() {
 fn a_removed_root_keeps_its_resources() {
     let mut watched =
         Watched::new(|folder| fs::write(folder.join("a.yaml"), secret("a", "x")).expect("written"));
-    fs::remove_dir_all(watched.folder.path()).expect("removed");
+    // at once: a removal takes the files first, and a scan could see that
+    let moved = watched.folder.path().with_extension("moved");
+    fs::rename(watched.folder.path(), &moved).expect("moved");
+    fs::remove_dir_all(moved).expect("removed");
     let gone = |update: &Update| {
         update
             .diagnostics

@@ -17,18 +17,24 @@ pub fn selected(resources: &ResourceSet, by: &MeshConfig, always: &[&str]) -> Re
     if by.namespaces.is_empty() || resources.namespaces.is_empty() {
         return resources.clone();
     }
-    let mut namespaces: BTreeMap<Arc<str>, bool> = BTreeMap::new();
+    let namespaces = selected_namespaces(resources, by);
+    resources.of_namespaces(|namespace| {
+        always.contains(&namespace) || namespaces.get(namespace).copied().unwrap_or(false)
+    })
+}
+
+/// Returns the known namespaces, and whether they are selected.
+pub fn selected_namespaces(resources: &ResourceSet, by: &MeshConfig) -> BTreeMap<Arc<str>, bool> {
     let own = resources.namespaces.values();
-    for object in own.filter(|object| object.spec.source_cluster.is_none()) {
+    let own = own.filter(|object| object.spec.source_cluster.is_none());
+    let namespaces = own.map(|object| {
         let labels = object.spec.labels.iter();
         let mut labels: BTreeMap<String, String> = labels
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
         labels.insert(NAMESPACE_NAME.to_owned(), object.id.name.to_string());
         let is_selected = by.namespaces.iter().any(|one| one.matches(&labels));
-        namespaces.insert(Arc::clone(&object.id.name), is_selected);
-    }
-    resources.of_namespaces(|namespace| {
-        always.contains(&namespace) || namespaces.get(namespace).copied().unwrap_or(false)
-    })
+        (Arc::clone(&object.id.name), is_selected)
+    });
+    namespaces.collect()
 }

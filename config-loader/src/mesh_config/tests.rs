@@ -1,3 +1,5 @@
+mod fields;
+
 use super::*;
 
 use std::time::Duration;
@@ -66,8 +68,7 @@ fn providers_and_flags_are_read() {
     let is_set = |name| http.to_upstream.include(&HeaderName::from_static(name));
     assert!(is_set("x-auth-user") && !is_set("x-user-id"));
     let flags: Vec<String> = config
-        .flags
-        .iter()
+        .flag_values()
         .map(|(flag, value)| format!("{flag}={value}"))
         .collect();
     assert_eq!(
@@ -75,11 +76,42 @@ fn providers_and_flags_are_read() {
         [
             "trust-domain=td.example",
             "trust-domain-aliases=old.example",
-            "access-log=json",
             "concurrency=2",
             "trusted-hops=1"
         ]
     );
+}
+
+#[test]
+fn provider_of_rate_limits_sets_flags() {
+    let flags = |fields: &str| {
+        let text = format!("extensionProviders: [{{name: l, envoyRateLimitGrpc: {{{fields}}}}}]");
+        let flags = parse(&text)?.flags.into_iter();
+        Ok::<_, Vec<String>>(
+            flags
+                .map(|(flag, value)| format!("{flag}={value}"))
+                .collect(),
+        )
+    };
+    let at = "service: a/l.test, port: 1";
+    assert_eq!(
+        flags(at),
+        Ok(vec!["rate-limit-service=a/l.test:1".to_owned()])
+    );
+    let all = flags(&format!("{at}, timeout: 1s, domain: d, failOpen: false"));
+    let all = all.unwrap().join(" ");
+    assert_eq!(
+        all,
+        "rate-limit-service=a/l.test:1 rate-limit-timeout=1s rate-limit-domain=d rate-limit-fail-closed=true"
+    );
+    assert_eq!(flags(&format!("{at}, failOpen: true")).unwrap().len(), 1);
+    let two = format!(
+        "extensionProviders:\n- {{name: l, envoyRateLimitGrpc: {{{at}}}}}\n- {{name: m, envoyRateLimitGrpc: {{{at}}}}}\n"
+    );
+    let found = parse(&two).unwrap_err();
+    assert!(found.len() == 1 && found[0].contains("MC002"), "{found:?}");
+    let found = flags("port: 1").unwrap_err();
+    assert!(found.len() == 1 && found[0].contains("MC002"), "{found:?}");
 }
 
 #[test]
@@ -94,7 +126,11 @@ fn config_map_is_read_with_its_own_lines() {
 #[test]
 fn empty_file_is_an_error() {
     assert_eq!(parse("# soon\n").unwrap_err(), ["mesh.yaml:1:1 CM022 "]);
-    assert_eq!(parse("{}\n"), Ok(MeshConfig::default()));
+    let empty = MeshConfig {
+        is_given: true,
+        ..MeshConfig::default()
+    };
+    assert_eq!(parse("{}\n"), Ok(empty));
 }
 
 #[test]
@@ -150,9 +186,9 @@ fn every_mistake_is_reported_with_its_location() {
     assert_eq!(
         found,
         [
+            "mesh.yaml:1:94 CM022 defaultConfig.gatewayTopology.numTrustedProxies",
             "mesh.yaml:1:30 MC006 defaultConfig.concurrency",
-            "mesh.yaml:1:49 MC006 defaultConfig.drainDuration",
-            "mesh.yaml:1:94 MC006 defaultConfig.gatewayTopology.numTrustedProxies",
+            "mesh.yaml:1:49 CM003 defaultConfig.drainDuration",
         ]
     );
     let twice = "extensionProviders:\n- {name: a, zipkin: {}}\n- {name: a, zipkin: {}}\n";

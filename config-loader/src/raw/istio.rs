@@ -1,4 +1,4 @@
-//! Kinds of networking.istio.io and security.istio.io as written. All versions of a kind have the same fields.
+//! Kinds of networking.istio.io, security.istio.io and telemetry.istio.io as written. All versions of a kind have the same fields.
 //!
 //! Deprecated fields are read too, so that diagnostics can name their replacement. `validate` knows which fields are
 //! deprecated.
@@ -11,10 +11,12 @@ mod http_route;
 mod load_balancer;
 mod mesh_config;
 mod peer_authentication;
+mod proxy_config;
 mod request_authentication;
 mod service_entry;
 mod sidecar;
 mod string_match;
+pub mod telemetry;
 mod tls;
 mod traffic_policy;
 mod virtual_service;
@@ -37,16 +39,19 @@ pub use load_balancer::{
     ZoneAwareLoadBalancerSetting,
 };
 pub use mesh_config::{
-    CertificateData, ExtAuthzProvider, ExtensionProvider, MeshConfig, NamespaceSelector,
-    RequestBody, ServiceSettings, TlsConfig,
+    CertificateData, DefaultProviders, ExtAuthzProvider, ExtensionProvider, FileAccessLog,
+    MeshConfig, NamespaceSelector, OpenTelemetryProvider, RequestBody, ServiceSettings, TlsConfig,
+    TracerHeader, ZipkinProvider,
 };
 pub use peer_authentication::{MutualTls, PeerAuthentication};
+pub use proxy_config::{GatewayTopology, ProxyConfig, ProxyHeaders, ProxySettings, ProxyTracing};
 pub use request_authentication::{ClaimToHeader, JwtHeader, JwtRule, RequestAuthentication};
 pub use service_entry::{ServiceEntry, ServicePort};
 pub use sidecar::{
     IstioEgressListener, IstioIngressListener, OutboundTrafficPolicy, Sidecar, WorkloadSelector,
 };
 pub use string_match::{Percent, StringMatch};
+pub use telemetry::Telemetry;
 pub use tls::{ClientTlsSettings, ServerTlsSettings, TlsCertificate};
 pub use traffic_policy::{
     OutlierDetection, PortTrafficPolicy, ProxyProtocol, RetryBudget, TrafficPolicy, TunnelSettings,

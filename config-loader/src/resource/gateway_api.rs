@@ -19,9 +19,9 @@ pub use filter::{
     Rewrite, Unusable,
 };
 pub use gateway::{
-    AddressType, ClientValidation, FrontendTls, GatewayAddress, GatewayClass, KubernetesGateway,
-    LabelRequirement, LabelSelector, Listener, ListenerProtocol, ListenerSet, ListenerTls,
-    NamespaceSelection, Requirement, RouteKind, Termination,
+    AddressType, ClientCertificates, ClientValidation, FrontendTls, GatewayAddress, GatewayClass,
+    KubernetesGateway, LabelRequirement, LabelSelector, Listener, ListenerProtocol, ListenerSet,
+    ListenerTls, NamespaceSelection, Requirement, RouteKind, Termination, TlsOptions,
 };
 pub use grant::{GrantFrom, GrantTo, ReferenceGrant};
 pub use reference::{BackendRef, ObjectReference, ParentRef};

@@ -20,11 +20,14 @@ mod moved;
 mod names;
 mod peer_authentication;
 mod protocol;
+mod providers;
+mod proxy_config;
 mod request_authentication;
 mod security_policies;
 mod service_entry;
 mod sidecar;
 mod string_match;
+pub mod telemetry;
 mod tls;
 mod traffic_policy;
 mod virtual_service;
@@ -60,6 +63,11 @@ pub use mesh_config::{MeshConfig, TlsDefaults, TrafficDefaults};
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
+pub use providers::{
+    DefaultProviders, FileFormat, FileLog, ProviderKind, TelemetryProvider, Tracer, TracerHeader,
+    TracerProtocol,
+};
+pub use proxy_config::{FlagValue, ProxyConfig, ProxySettings, ProxyTracing, ServiceNameForm};
 pub use request_authentication::{
     JwtRule, KeySource, RemoteKeys, RequestAuthentication, TokenLocation,
 };
@@ -70,6 +78,7 @@ pub use sidecar::{
     OutboundPolicy, Sidecar, SidecarPort,
 };
 pub use string_match::{Pattern, StringMatch};
+pub use telemetry::Telemetry;
 pub use tls::{
     CURVES, Certificates, CipherSuite, ClientTls, ClientTlsMode, FileCertificate, ServerTls,
     ServerTlsMode, TlsVersion,
@@ -78,5 +87,6 @@ pub use traffic_policy::{
     OutlierDetection, PortPolicy, ProxyProtocolVersion, RetryBudget, TrafficPolicy, Tunnel,
     TunnelMethod,
 };
+pub(crate) use virtual_service::PUBLIC;
 pub use virtual_service::{L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule, VirtualService};
 pub use workload_entry::WorkloadEntry;

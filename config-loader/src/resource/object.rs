@@ -65,6 +65,11 @@ impl<T> Object<T> {
         }
     }
 
+    /// Whether the object comes from a server (`--control`), and not from a file.
+    pub fn is_from_server(&self) -> bool {
+        self.provenance.file.contains("://")
+    }
+
     /// Returns the line of the file, counted from 1, for a line of the object's document. The first line of the
     /// document represents the whole object.
     pub fn line_of(&self, line: Line) -> u32 {

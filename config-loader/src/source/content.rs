@@ -13,9 +13,10 @@ use crate::kind::Kind;
 const OF_VERSIONS: &[&str] = &["resourceVersion", "managedFields"];
 
 /// Consumer of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reader {
     /// A proxy.
+    #[default]
     Proxy,
     /// A writer of status conditions. Status that it writes itself does not cause the object to be checked again.
     StatusWriter,
@@ -60,12 +61,22 @@ pub fn of(kind: Kind, object: &Value) -> u64 {
             _ => add([name, ""], part),
         }
     }
+    if kind == Kind::KubernetesGateway {
+        let conditions = object["status"]["conditions"].as_array();
+        let is_known = |one: &Value| one["status"] != "Unknown";
+        let is_written = conditions.is_some_and(|all| all.iter().any(is_known));
+        add(["status", "conditions"], &is_written.into());
+    }
     hash.0.finish()
 }
 
 fn unread(kind: Kind, reader: Reader, field: &str) -> Unread {
     match (field, kind, reader) {
         ("metadata", _, _) => Unread::Fields(OF_VERSIONS),
+        // Proxies open the addresses that a Gateway has got. Of its conditions, they read whether a controller has written any.
+        ("status", Kind::KubernetesGateway, Reader::Proxy) => {
+            Unread::Fields(&["attachedListenerSets", "conditions", "listeners"])
+        }
         ("status", kind, _) if kind.is_gateway_api() => Unread::All,
         // Their status says where the service is, and others write it.
         ("status", Kind::Destination | Kind::Service, _) => Unread::Fields(&["conditions"]),

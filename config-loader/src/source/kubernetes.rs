@@ -1,8 +1,9 @@
 //! Objects of Kubernetes API servers, listed and watched. Uses only `stream`, `state`, `diagnostic`, `kind` and
-//! `kinds`.
+//! `kinds`, and the name of the default GatewayClass.
 //!
 //! - `server` connects to one server, discovers its resources (`discovery`), and starts a `watch` of each;
 //! - `document` turns an object into the text that a file would contain, and labels it with its cluster;
+//! - `gateway_needs` decides whether a proxy goes on without kinds that only Gateways need;
 //! - `cluster_state` reads Pods, Nodes and Namespaces without most of their fields; `pod_gate` orders EndpointSlices
 //!   and Pods.
 
@@ -11,9 +12,11 @@ mod client;
 mod cluster_state;
 mod discovery;
 mod document;
+mod gateway_needs;
 mod listing;
 mod pod_gate;
 mod problems;
+mod referred;
 mod reporting;
 mod seen;
 mod server;

@@ -211,7 +211,15 @@ impl Scan {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 // Without the link, it went away between the listing and now.
                 if path.is_symlink() {
-                    self.odd(path, SRC002, "this link points to nothing");
+                    let message = "this link points to nothing";
+                    // links with a dot in front are locks of editors
+                    let is_hidden = path
+                        .file_name()
+                        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+                    match is_resource_file(&path) && !is_hidden {
+                        true => self.fail(&path, SRC002, message.to_owned()),
+                        false => self.odd(path, SRC002, message),
+                    }
                 }
             }
             Err(error) if is_resource_file(&path) => self.fail_io(&path, &error),

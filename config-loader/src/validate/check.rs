@@ -1,6 +1,7 @@
 //! Context of a validator: metadata of the object, and the diagnostics found so far.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use super::annotations::Annotations;
 use crate::ReadOptions;
@@ -19,6 +20,7 @@ pub struct Check<'a> {
     labels: Option<&'a BTreeMap<String, String>>,
     annotations: Option<&'a Annotations>,
     generation: Option<i64>,
+    assigned_addresses: Option<Vec<IpAddr>>,
     found: Vec<Diagnostic>,
     /// Last diagnostic beyond the limit.
     dropped: Option<Diagnostic>,
@@ -39,6 +41,7 @@ impl<'a> Check<'a> {
             labels: None,
             annotations: None,
             generation: None,
+            assigned_addresses: None,
             found: Vec::new(),
             dropped: None,
             failed: false,
@@ -80,6 +83,17 @@ impl<'a> Check<'a> {
     pub fn with_generation(mut self, generation: Option<i64>) -> Check<'a> {
         self.generation = generation;
         self
+    }
+
+    /// Adds the addresses in the status of a Gateway.
+    pub fn with_assigned_addresses(mut self, addresses: Option<Vec<IpAddr>>) -> Check<'a> {
+        self.assigned_addresses = addresses;
+        self
+    }
+
+    /// Returns the addresses in the status of a Gateway; `None` if no controller has written it.
+    pub fn assigned_addresses(&self) -> Option<&[IpAddr]> {
+        self.assigned_addresses.as_deref()
     }
 
     /// Returns the object's `metadata.generation`, if present.

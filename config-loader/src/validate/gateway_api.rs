@@ -7,6 +7,7 @@ mod gateway;
 mod grant;
 mod listener;
 mod matches;
+mod options;
 mod reference;
 mod route;
 mod rule;

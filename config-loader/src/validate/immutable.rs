@@ -6,10 +6,14 @@ use std::sync::Arc;
 use crate::diagnostic::codes::gateway_api::GA114;
 use crate::diagnostic::codes::multicluster::MCS010;
 use crate::diagnostic::{Code, Diagnostic, Location, Severity};
+use crate::kind::Kind;
 use crate::resource::gateway_api::GatewayClass;
 use crate::resource::karmada::{Exposure, MultiClusterService};
 use crate::resource::{AnyObject, Object, Spec};
-use crate::span::{Line, Span};
+use crate::span::Span;
+
+/// Kinds with immutable fields.
+pub const KINDS: [Kind; 2] = [Kind::GatewayClass, Kind::MultiClusterService];
 
 /// Returns the diagnostic if `after` changes an immutable field of `before`, the object of the same name in effect.
 pub(crate) fn check(before: &dyn AnyObject, after: &dyn AnyObject) -> Option<Diagnostic> {
@@ -33,8 +37,10 @@ fn types(
         "Invalid value: {}: MultiClusterService types are immutable",
         written(is)
     );
-    let at = ("spec.types", after.spec.exposure_line);
-    Some(refused((MCS010, message), at, &written(was), after))
+    let mut found = refused(MCS010, message, &written(was), after);
+    found.field = "spec.types".to_owned();
+    found.location.line = after.line_of(after.spec.exposure_line);
+    Some(found)
 }
 
 fn controller(before: &Object<GatewayClass>, after: &Object<GatewayClass>) -> Option<Diagnostic> {
@@ -43,23 +49,17 @@ fn controller(before: &Object<GatewayClass>, after: &Object<GatewayClass>) -> Op
         return None;
     }
     let message = format!("Invalid value: {is:?}: the controller of a GatewayClass is immutable");
-    let at = ("spec.controllerName", after.spec.controller_line);
-    let was = format!("{was:?}");
-    Some(refused((GA114, message), at, &was, after))
+    let mut found = refused(GA114, message, &format!("{was:?}"), after);
+    found.field = "spec.controllerName".to_owned();
+    found.location.line = after.line_of(after.spec.controller_line);
+    Some(found)
 }
 
-/// Returns the diagnostic about a field whose value stays `was`.
-fn refused<T: Spec>(
-    (code, message): (Code, String),
-    (field, line): (&str, Line),
-    was: &str,
-    after: &Object<T>,
-) -> Diagnostic {
+/// Returns the diagnostic about a value that stays `was`, without field and line.
+fn refused<T: Spec>(code: Code, message: String, was: &str, after: &Object<T>) -> Diagnostic {
     let mut found = Diagnostic::at(Severity::Error, code, Span::NONE, message);
     found.object = Some(after.id.clone());
-    found.field = field.to_owned();
     found.location = Location {
-        line: after.line_of(line),
         column: 1,
         len: 1,
         ..Location::whole_file(Arc::clone(&after.provenance.file))

@@ -2,8 +2,8 @@
 //!
 //! All of these are warnings. An object is never rejected because of another one, which may arrive later.
 //!
-//! Diagnostics are kept between checks. Those about VirtualServices and DestinationRules are kept per object, and
-//! computed again for the objects that a change affects (`by_object`). Each of the other `PARTS` is computed again as a
+//! Diagnostics are kept between checks. Those about VirtualServices, DestinationRules, HTTPRoutes and GRPCRoutes are kept per
+//! object, and computed again for the objects that a change affects (`by_object`). Each of the other `PARTS` is computed again as a
 //! whole if an object of a kind that it reads has changed.
 
 mod aliases;
@@ -34,8 +34,10 @@ mod resolver;
 mod routes;
 mod rules;
 mod served;
+mod service_routes;
 mod shadowed;
 mod sidecars;
+mod telemetries;
 mod variants;
 mod workloads;
 
@@ -48,11 +50,11 @@ use policies::asks_for_implicit_ports;
 use resolver::Resolver;
 use rules::Rules;
 
-use crate::catalog::gateway_api::CONTROLLER;
-use crate::catalog::{HostIndex, Services};
+use crate::catalog::gateway_api::Gateways;
+use crate::catalog::{HostIndex, Services, View};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
-use crate::resource::ResourceSet;
+use crate::resource::{Object, ResourceSet};
 use crate::{Fleet, ReadOptions};
 
 /// Returns the diagnostics across objects, for a proxy in this fleet.
@@ -93,6 +95,8 @@ struct Known {
     rules: Rules,
     of_virtual_services: ByObject,
     of_destination_rules: ByObject,
+    of_http_routes: ByObject,
+    of_grpc_routes: ByObject,
     /// Diagnostics of each of [`PARTS`]; empty before the first check.
     parts: Vec<Vec<Diagnostic>>,
 }
@@ -153,6 +157,7 @@ const OF_POLICIES: &[Kind] = &[
     Kind::AuthorizationPolicy,
     Kind::EndpointSlice,
     Kind::Gateway,
+    Kind::KubernetesGateway,
     Kind::PeerAuthentication,
     Kind::Pod,
     Kind::RequestAuthentication,
@@ -161,14 +166,14 @@ const OF_POLICIES: &[Kind] = &[
     Kind::WorkloadEntry,
 ];
 
-/// Kinds of the Gateway API, and kinds that they refer to.
+/// Kinds of the Gateway API, and kinds that they refer to, without the routes that are checked one by one.
 const OF_GATEWAY_API: &[Kind] = &[
     Kind::AuthorizationPolicy,
     Kind::BackendTLSPolicy,
     Kind::ConfigMap,
-    Kind::GRPCRoute,
+    Kind::DestinationRule,
+    Kind::Gateway,
     Kind::GatewayClass,
-    Kind::HTTPRoute,
     Kind::KubernetesGateway,
     Kind::ListenerSet,
     Kind::Namespace,
@@ -197,8 +202,34 @@ const PARTS: &[Part] = &[
     Part {
         reads: OF_GATEWAY_API,
         check: |world, found| {
-            gateway_api::check(world.set, world.domain, CONTROLLER, found);
+            gateway_api::check(world.set, world.domain, world.fleet, found);
         },
+    },
+    Part {
+        reads: &[
+            Kind::GRPCRoute,
+            Kind::GatewayClass,
+            Kind::HTTPRoute,
+            Kind::KubernetesGateway,
+            Kind::ListenerSet,
+            Kind::Namespace,
+            Kind::Service,
+            Kind::ServiceImport,
+        ],
+        check: |world, found| {
+            let controller = world.fleet.gateway_controller();
+            gateway_api::matches::check(world.set, world.domain, controller, found);
+        },
+    },
+    Part {
+        reads: &[
+            Kind::GRPCRoute,
+            Kind::HTTPRoute,
+            Kind::Service,
+            Kind::ServiceImport,
+            Kind::VirtualService,
+        ],
+        check: |world, found| service_routes::check_precedence(world.set, world.domain, found),
     },
     Part {
         reads: &[
@@ -273,15 +304,15 @@ const PARTS: &[Part] = &[
     },
     Part {
         reads: &[Kind::AuthorizationPolicy],
-        check: |world, found| {
-            authorization::check_rules(world.set, world.fleet.root_namespace(), found);
-        },
+        check: |world, found| authorization::check_rules(world.set, world.fleet, found),
     },
     Part {
         reads: OF_POLICIES,
-        check: |world, found| {
-            authorization::check(world.set, world.fleet.root_namespace(), found);
-        },
+        check: |world, found| authorization::check(world.set, world.fleet, found),
+    },
+    Part {
+        reads: &[Kind::Telemetry],
+        check: |world, found| telemetries::check(world.set, found),
     },
     Part {
         reads: OF_CLUSTERS,
@@ -324,6 +355,8 @@ impl Known {
             rules: Rules::new(&fleet.naming.domain),
             of_virtual_services: ByObject::default(),
             of_destination_rules: ByObject::default(),
+            of_http_routes: ByObject::default(),
+            of_grpc_routes: ByObject::default(),
             parts: Vec::new(),
             set,
         }
@@ -339,6 +372,7 @@ impl Known {
         let domain = &*self.fleet.naming.domain;
         let touched = Touched::new(&before, set, hosts, domain);
         self.check_objects(&before, &touched);
+        self.check_gateway_routes(&before);
         self.check_parts(&before);
     }
 
@@ -388,6 +422,37 @@ impl Known {
         );
     }
 
+    /// Checks changed HTTPRoutes and GRPCRoutes; all of them if anything has changed that they may refer to.
+    fn check_gateway_routes(&mut self, before: &ResourceSet) {
+        let set = &self.set;
+        let is_same = |kind: &Kind| before.is_same(set, *kind);
+        let differs_beyond = !OF_GATEWAY_API.iter().all(is_same);
+        if !differs_beyond && is_same(&Kind::HTTPRoute) && is_same(&Kind::GRPCRoute) {
+            return;
+        }
+        fn any<T>(_: &Object<T>) -> bool {
+            true
+        }
+        let gateways = Gateways::of(View::from(set), self.fleet.gateway_controller());
+        let world = gateway_api::World {
+            set,
+            domain: &self.fleet.naming.domain,
+            gateways: &gateways,
+        };
+        self.of_http_routes.update(
+            &before.http_routes,
+            &set.http_routes,
+            differs_beyond.then_some(&any),
+            |route| (world.route_of_requests(route, &route.spec.rules), false),
+        );
+        self.of_grpc_routes.update(
+            &before.grpc_routes,
+            &set.grpc_routes,
+            differs_beyond.then_some(&any),
+            |route| (world.route_of_requests(route, &route.spec.rules), false),
+        );
+    }
+
     fn check_parts(&mut self, before: &ResourceSet) {
         let world = World {
             set: &self.set,
@@ -412,7 +477,12 @@ impl Known {
     fn found(&self) -> Vec<Diagnostic> {
         let of_objects = self.of_virtual_services.found();
         let of_objects = of_objects.chain(self.of_destination_rules.found());
+        let of_routes = self
+            .of_http_routes
+            .found()
+            .chain(self.of_grpc_routes.found());
         of_objects
+            .chain(of_routes)
             .chain(self.parts.iter().flatten())
             .cloned()
             .collect()

@@ -17,7 +17,9 @@ pub use name::{
     is_wildcard_domain, subnet,
 };
 pub use number::{in_range, int_percent, int32, non_negative, percent, port};
-pub use operator::{ABSENT_OPERATORS, OPERATORS, OperatorProblem, operator_problems};
+pub use operator::{
+    ABSENT_OPERATORS, LOG_OPERATORS, OPERATORS, OperatorProblem, operator_problems,
+};
 pub use text::{
     DurationProblem, REGEX_BYTES_MAX, RegexCodes, duration, duration_or_zero, enum_of,
     parse_duration, regex, text_that,

@@ -97,9 +97,17 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     (Kind::GRPCRoute, &["spec.useDefaultGateways"]),
     (Kind::HTTPRoute, &["spec.useDefaultGateways"]),
     (Kind::KubernetesGateway, &["spec.defaultScope"]),
+    (Kind::ProxyConfig, &["spec.image"]),
     (Kind::Service, &["spec.externalIPs"]),
     (Kind::TCPRoute, &["spec.useDefaultGateways"]),
     (Kind::TLSRoute, &["spec.useDefaultGateways"]),
+    (
+        Kind::Telemetry,
+        &[
+            "spec.tracing[].customTags.*.environment",
+            "spec.tracing[].customTags.*.formatter",
+        ],
+    ),
 ];
 
 /// Fields without a meaning for a data plane: they are for people, for controllers of a cluster, or for the tool that

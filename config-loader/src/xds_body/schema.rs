@@ -20,12 +20,14 @@ static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
 
 const NETWORKING: &str = "istio.networking.v1alpha3";
 const SECURITY: &str = "istio.security.v1beta1";
+const TELEMETRY: &str = "istio.telemetry.v1alpha1";
 
 /// Packages of other API versions, whose messages are the same.
-const SAME_PACKAGES: [(&str, &str); 3] = [
+const SAME_PACKAGES: [(&str, &str); 4] = [
     ("istio.networking.v1", NETWORKING),
     ("istio.networking.v1beta1", NETWORKING),
     ("istio.security.v1", SECURITY),
+    ("istio.telemetry.v1", TELEMETRY),
 ];
 
 /// Returns the message name of a kind, as Istio serves it.
@@ -35,6 +37,7 @@ pub(super) fn type_name_of(kind: Kind) -> Option<String> {
     let package = match group? {
         "networking.istio.io" => NETWORKING,
         "security.istio.io" => SECURITY,
+        "telemetry.istio.io" => TELEMETRY,
         _ => return None,
     };
     Some(format!("{package}.{kind}"))

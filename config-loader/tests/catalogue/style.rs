@@ -82,6 +82,7 @@ fn complaint(found: &Diagnostic) -> Option<&'static str> {
         || [
             "Gateway",
             "Namespace",
+            "Secret",
             "Service",
             "Invalid",
             "Required",

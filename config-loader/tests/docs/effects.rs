@@ -64,38 +64,104 @@ spec.subsets[].labels routing::first_matching_rule_in_order_wins
 spec.exportTo destination_rules::t92_rule_in_the_client_namespace_replaces_all_others
 spec.workloadSelector destination_rules::rule_with_a_workload_selector_applies_to_those_workloads_only
 
+# BackendTLSPolicy gateway.networking.k8s.io
+spec.targetRefs gateway_api::backend_tls::backend_is_verified_by_authority_and_name
+spec.targetRefs[].sectionName gateway_api::backend_tls::policy_of_a_port_comes_before_that_of_the_service_and_older_ones_before_younger_ones
+spec.validation gateway_api::backend_tls::backend_is_verified_by_authority_and_name
+spec.validation.caCertificateRefs gateway_api::backend_tls::backend_whose_policy_has_no_ca_answers_500_and_gets_nothing
+spec.validation.wellKnownCACertificates untested
+spec.validation.hostname gateway_api::backend_tls::backend_gets_the_hostname_as_sni_and_the_protocol_that_it_speaks
+spec.options accepted
+
 # GatewayClass gateway.networking.k8s.io
 spec untested
+spec.controllerName gateway_api::listener_of_an_istio_gateway_and_classes_of_others_keep_their_traffic
 
 # Gateway gateway.networking.k8s.io
 spec accepted
-spec.gatewayClassName untested
+spec.gatewayClassName gateway_api::listener_of_an_istio_gateway_and_classes_of_others_keep_their_traffic
 spec.addresses gateway_api::matches_are_tried_by_precedence_over_all_routes_of_a_host
 spec.allowedListeners untested
+spec.allowedListeners.namespaces.from gateway_api::listener_sets_add_listeners_for_the_namespaces_that_they_allow
 spec.listeners[] untested
 spec.listeners[].name gateway_api::a_host_belongs_to_the_most_specific_listener
 spec.listeners[].hostname gateway_api::a_host_belongs_to_the_most_specific_listener
 spec.listeners[].port gateway_api::a_host_belongs_to_the_most_specific_listener
 spec.listeners[].protocol gateway_api::request_for_a_host_of_another_https_listener_is_misdirected
 spec.listeners[].tls.certificateRefs gateway_api::request_for_a_host_of_another_https_listener_is_misdirected
+spec.listeners[].tls.mode gateway_api::tls_routes::listeners_of_a_port_are_isolated_by_sni_in_all_modes
+spec.listeners[].tls.options gateway_api::listener_tls::options_of_a_listener_are_followed
+spec.tls.frontend.default gateway_api::listener_tls::reference_to_an_authority_that_does_not_hold_closes_https_and_not_http
+spec.tls.frontend.perPort gateway_api::listener_tls::gateway_validates_client_certificates
+spec.tls.frontend.default.validation.mode gateway_api::listener_tls::fallback_serves_every_client_and_forwards_only_valid_certificates
+spec.tls.backend.clientCertificateRef gateway_api::backend_tls::gateway_shows_its_certificate_to_backends_with_a_policy
 
 # ListenerSet gateway.networking.k8s.io
 spec untested
+spec.parentRef gateway_api::listener_sets_add_listeners_for_the_namespaces_that_they_allow
+spec.listeners[].name gateway_api::listener_sets_add_listeners_for_the_namespaces_that_they_allow
+spec.listeners[].hostname gateway_api::listener_sets_add_listeners_for_the_namespaces_that_they_allow
+spec.listeners[].allowedRoutes.namespaces.from gateway_api::listener_sets_add_listeners_for_the_namespaces_that_they_allow
 
 # HTTPRoute gateway.networking.k8s.io
 spec accepted
 spec.parentRefs gateway_api::a_host_belongs_to_the_most_specific_listener
+spec.parentRefs[].port sidecar::service_routes::port_of_a_parent_limits_a_route_to_it
 spec.hostnames gateway_api::matches_are_tried_by_precedence_over_all_routes_of_a_host
 spec.rules[].name untested
 spec.rules[].matches gateway_api::matches_are_tried_by_precedence_over_all_routes_of_a_host
+spec.rules[].matches[].method gateway_api::rules_limit_retry_and_share
+spec.rules[].matches[].path gateway_api::paths::prefixes_end_at_a_segment_and_exact_paths_at_their_end
+spec.rules[].matches[].headers gateway_api::header_lines::lines_of_a_header_are_joined_before_they_are_matched
+spec.rules[].matches[].queryParams gateway_api::rules_limit_retry_and_share
 spec.rules[].filters gateway_api::filters_change_requests_and_responses
-spec.rules[].filters[].cors gateway_api::rules_limit_retry_and_share
+spec.rules[].filters[].requestMirror.percent gateway_api::backend_filters::mirrors_are_drawn_one_by_one_by_percent_or_fraction
+spec.rules[].filters[].requestMirror.fraction gateway_api::backend_filters::mirrors_are_drawn_one_by_one_by_percent_or_fraction
+spec.rules[].filters[].cors gateway_api::cors::with_credentials_no_wildcard_is_sent
+spec.rules[].filters[].cors.allowOrigins gateway_api::cors::origins_are_compared_by_scheme_host_and_port
+spec.rules[].filters[].cors.maxAge gateway_api::rules_limit_retry_and_share
 spec.rules[].filters[].extensionRef gateway_api::backends_that_are_not_valid_answer_500_and_those_without_endpoints_503
 spec.rules[].filters[].externalAuth accepted
 spec.rules[].backendRefs gateway_api::backends_that_are_not_valid_answer_500_and_those_without_endpoints_503
-spec.rules[].backendRefs[].filters gateway_api::filters_change_requests_and_responses
+spec.rules[].backendRefs[].filters gateway_api::backend_filters::filters_of_a_backend_apply_to_its_share_alone
+spec.rules[].backendRefs[].filters[].requestMirror gateway_api::backend_filters::mirror_of_a_backend_copies_its_share_alone
+spec.rules[].backendRefs[].filters[].requestMirror.percent untested
+spec.rules[].backendRefs[].filters[].requestMirror.fraction untested
+spec.rules[].backendRefs[].filters[].cors accepted
+spec.rules[].backendRefs[].filters[].externalAuth accepted
+spec.rules[].backendRefs[].filters[].extensionRef gateway_api::backend_filters::filters_of_the_only_backend_follow_those_of_the_rule
+spec.rules[].backendRefs[].filters[].requestHeaderModifier gateway_api::filters_change_requests_and_responses
+spec.rules[].backendRefs[].filters[].responseHeaderModifier untested
 spec.rules[].timeouts gateway_api::rules_limit_retry_and_share
 spec.rules[].retry gateway_api::rules_limit_retry_and_share
+
+# GRPCRoute gateway.networking.k8s.io
+spec accepted
+spec.parentRefs gateway_api::grpc_routes::hosts_of_listeners_select_the_routes_of_calls
+spec.parentRefs[].port untested
+spec.hostnames gateway_api::grpc_routes::calls_and_requests_are_matched_with_one_list
+spec.rules[].name untested
+spec.rules[].matches gateway_api::grpc_routes::calls_are_matched_by_service_method_and_metadata
+spec.rules[].filters gateway_api::grpc_routes::filters_edit_metadata_and_copy_calls
+spec.rules[].filters[].requestMirror.percent untested
+spec.rules[].filters[].requestMirror.fraction untested
+spec.rules[].filters[].extensionRef gateway_api::grpc_routes::backends_that_are_not_valid_are_unavailable
+spec.rules[].backendRefs gateway_api::grpc_routes::backends_that_are_not_valid_are_unavailable
+spec.rules[].backendRefs[].filters untested
+
+# TLSRoute gateway.networking.k8s.io
+spec accepted
+spec.parentRefs gateway_api::tls_routes::listeners_of_a_port_are_isolated_by_sni_in_all_modes
+spec.parentRefs[].port untested
+spec.hostnames gateway_api::tls_routes::hosts_of_listener_and_route_intersect
+spec.rules[].name untested
+spec.rules[].backendRefs gateway_api::tls_routes::connections_without_a_destination_end_before_tls_in_both_modes
+
+# TCPRoute gateway.networking.k8s.io
+spec accepted
+spec.parentRefs gateway_api::tcp_routes::routes_attach_to_listeners_by_section_and_port
+spec.rules[].name untested
+spec.rules[].backendRefs gateway_api::tcp_routes::connections_are_shared_by_weight_and_invalid_shares_are_closed
 
 # ReferenceGrant gateway.networking.k8s.io
 spec gateway_api::backends_that_are_not_valid_answer_500_and_those_without_endpoints_503
@@ -135,7 +201,7 @@ spec.portLevelMtls peer_authentication::changed_mode_is_followed_and_a_port_has_
 # AuthorizationPolicy security.istio.io
 spec.selector authorization::shapes::policies_apply_to_what_they_select
 spec.targetRef authorization::shapes::policies_apply_to_what_they_select
-spec.targetRefs authorization::shapes::policies_apply_to_what_they_select
+spec.targetRefs gateway_api::policies::policy_applies_to_the_listeners_of_its_gateway_only
 spec.action authorization::shapes::actions_decide_in_their_order
 spec.provider authorization::shapes::policy_with_an_unknown_provider_denies_what_it_selects
 spec.rules[].from authorization::identity::identities_are_those_that_the_handshake_has_proved
@@ -174,10 +240,15 @@ spec.rateLimit.global.rules[].shared rate_limits::service::service_is_told_of_al
 spec.rateLimit.global.rules[].shadowMode rate_limits::service::rule_in_shadow_mode_refuses_nothing
 spec.requestBuffer.limit rate_limits::bodies::bodies_are_limited
 
+# ProxyConfig networking.istio.io
+spec.selector mesh_config::proxies::number_of_workers_is_that_of_the_narrowest_resource
+spec.concurrency mesh_config::proxies::number_of_workers_is_that_of_the_narrowest_resource
+spec.environmentVariables mesh_config::proxies::variables_of_a_proxy_config_are_those_of_its_environment
+
 # RequestAuthentication security.istio.io
 spec.selector request_authentication::tokens::policy_that_was_never_valid_refuses_tokens_only
 spec.targetRef untested
-spec.targetRefs untested
+spec.targetRefs gateway_api::policies::tokens_are_verified_at_the_gateway_of_their_policy
 spec.jwtRules[].issuer request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
 spec.jwtRules[].audiences request_authentication::tokens::request_without_token_goes_on_and_a_bad_token_is_refused
 spec.jwtRules[].jwksUri request_authentication::key_servers::keys_are_fetched_before_the_proxy_is_ready
@@ -190,6 +261,23 @@ spec.jwtRules[].forwardOriginalToken request_authentication::outputs::claims_bec
 spec.jwtRules[].outputClaimToHeaders request_authentication::outputs::claims_become_headers_that_clients_cannot_send
 spec.jwtRules[].timeout request_authentication::key_servers::server_that_is_silent_delays_the_start_by_the_limit_only
 spec.jwtRules[].spaceDelimitedClaims request_authentication::tokens::policies_see_the_claims_of_a_valid_token
+
+# Telemetry telemetry.istio.io
+spec.selector untested
+spec.targetRef untested
+spec.targetRefs untested
+spec.metrics untested
+spec.metrics[].providers telemetry::metrics_follow_a_telemetry
+spec.metrics[].overrides[].match.metric telemetry::metrics_follow_a_telemetry
+spec.metrics[].overrides[].disabled telemetry::metrics_follow_a_telemetry
+spec.metrics[].overrides[].tagOverrides telemetry::metrics_follow_a_telemetry
+spec.tracing untested
+spec.tracing[].randomSamplingPercentage traces::sampling::telemetry_samples_and_tags_requests_that_flags_would_not
+spec.tracing[].customTags.*.literal.value traces::sampling::telemetry_samples_and_tags_requests_that_flags_would_not
+spec.accessLogging[].match.mode telemetry::log_of_the_mesh_counts_where_no_provider_results
+spec.accessLogging[].providers[].name telemetry::changed_telemetry_is_followed_while_the_proxy_serves
+spec.accessLogging[].disabled telemetry::changed_telemetry_is_followed_while_the_proxy_serves
+spec.accessLogging[].filter.expression telemetry::lines_follow_a_telemetry_with_its_format_and_filter
 
 # ServiceEntry networking.istio.io
 spec.hosts routing::weights_split_requests

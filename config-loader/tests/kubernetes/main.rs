@@ -16,4 +16,5 @@ mod followed;
 mod large;
 mod objects;
 mod process;
+mod references;
 mod samples;

@@ -52,7 +52,8 @@ async fn objects_of_every_kind_are_what_files_with_them_would_be() {
     for (version, kind) in &served {
         let is_it = |sample: &&Sample| kind_of(&sample.object) == (version.clone(), *kind);
         let is_older = version.starts_with("networking.istio.io/v1")
-            || version.starts_with("security.istio.io/v1");
+            || version.starts_with("security.istio.io/v1")
+            || version.starts_with("telemetry.istio.io/v1");
         assert!(
             is_older || samples.iter().any(|sample| is_it(&sample)),
             "{version} {kind} has no sample"
@@ -179,7 +180,7 @@ async fn rejected_version_leaves_the_last_good_one_in_effect() {
 }
 
 /// Returns the permissions that a reader needs, without those for one resource.
-fn rules(without: &str) -> Value {
+pub fn rules(without: &str) -> Value {
     let all = [
         "virtualservices",
         "destinationrules",
@@ -198,7 +199,17 @@ fn rules(without: &str) -> Value {
         "authorizationpolicies",
         "peerauthentications",
         "requestauthentications",
+        "backendtlspolicies",
+        "gatewayclasses",
+        "grpcroutes",
+        "httproutes",
+        "listenersets",
+        "referencegrants",
+        "tcproutes",
+        "tlsroutes",
         "clusters",
+        "telemetries",
+        "proxyconfigs",
     ];
     let resources: Vec<&str> = all.into_iter().filter(|name| *name != without).collect();
     json!([{"apiGroups": ["*"], "resources": resources, "verbs": ["get", "list", "watch"]}])

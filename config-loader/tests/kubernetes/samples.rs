@@ -151,6 +151,18 @@ fn istio() -> Vec<Sample> {
             json!({"spec": {"selector": {"matchLabels": {"app": "one"}}, "jwtRules": [{"issuer": "https://a.example"}]}}),
             json!({"spec": {"selector": {"matchLabels": {"app": "two"}}}}),
         ),
+        sample(
+            "telemetry.istio.io/v1",
+            "Telemetry",
+            json!({"spec": {"accessLogging": [{"providers": [{"name": "envoy"}]}]}}),
+            json!({"spec": {"accessLogging": [{"providers": [{"name": "other"}]}]}}),
+        ),
+        sample(
+            "networking.istio.io/v1beta1",
+            "ProxyConfig",
+            json!({"spec": {"concurrency": 1}}),
+            json!({"spec": {"concurrency": 2}}),
+        ),
     ]
 }
 

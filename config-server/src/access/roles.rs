@@ -63,6 +63,8 @@ impl Role {
             // Only proxies report what they have in effect.
             Role::Proxy(_) if resource.is_report() => is_read || is_write,
             Role::Writer(_) if resource.is_report() => is_read,
+            // Proxies open the addresses in the status of a Gateway, which only its controller assigns.
+            Role::Writer(_) if resource.is_gateway() && request.subresource == "status" => is_read,
             Role::Proxy(_) | Role::Reader => is_read,
             Role::Writer(namespaces) => is_read || is_write && is_in(namespaces),
         }
@@ -204,5 +206,21 @@ mod tests {
             let allowed = role.parse::<Role>().unwrap().allows(&attributes);
             assert_eq!(allowed, expected, "{role} {verb} {resource} {namespace:?}");
         }
+    }
+
+    #[test]
+    fn status_of_a_gateway_is_for_its_controller() {
+        let patch = |group, subresource| Attributes {
+            verb: "patch",
+            group,
+            resource: "gateways",
+            subresource,
+            namespace: Some("a"),
+        };
+        let writer = Role::Writer(vec!["a".to_owned()]);
+        assert!(writer.allows(&patch("gateway.networking.k8s.io", "")));
+        assert!(!writer.allows(&patch("gateway.networking.k8s.io", "status")));
+        assert!(writer.allows(&patch("networking.istio.io", "status")));
+        assert!(Role::Admin.allows(&patch("gateway.networking.k8s.io", "status")));
     }
 }

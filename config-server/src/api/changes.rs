@@ -254,6 +254,9 @@ impl Api {
             };
             let warnings = check(resource, &mut object, options.fields).map_err(unreadable)?;
             metadata::check(&object, Some(&current), resource)?;
+            if !target.is_status {
+                validation::check_change(resource, &current, &object)?;
+            }
             // After the check, which drops the fields that the kind does not have.
             object::raise_generation(&mut object, &current);
             options.note(&mut object, &current, target);

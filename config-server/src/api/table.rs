@@ -57,7 +57,7 @@ fn lookup<'a>(object: &'a Value, path: &str) -> Vec<&'a Value> {
         {
             rest = tail;
             let (field, wanted) = test.split_once("==").unwrap_or((test, ""));
-            let wanted = wanted.trim_matches('\'');
+            let wanted = wanted.trim_matches(['\'', '"']);
             found = items(&found)
                 .filter(|item| item[field].as_str() == Some(wanted))
                 .collect();

@@ -1,6 +1,7 @@
 //! Validation of objects: `strait check` findings as errors and warnings of an API server.
 
 use config_loader::diagnostic::codes::common::CM021;
+use config_loader::validate::immutable;
 use config_loader::{Diagnostic, Severity, check_object};
 use http::StatusCode;
 use serde_json::Value;
@@ -99,11 +100,7 @@ fn check_part(
     let name = object::meta(object, "name");
     let mut causes = Vec::new();
     for found in others {
-        let text = match &found.help {
-            Some(help) if found.severity == Severity::Error => format!("{}: {help}", found.message),
-            _ => found.message.clone(),
-        };
-        let cause = Cause::of_field(&found.field, text);
+        let cause = cause(&found);
         match found.severity {
             Severity::Error => causes.push(cause),
             Severity::Warning => warnings.push(cause.text()),
@@ -115,6 +112,33 @@ fn check_part(
     }
     warnings.truncate(WARNINGS_MAX);
     Ok(warnings)
+}
+
+fn cause(found: &Diagnostic) -> Cause {
+    let text = match &found.help {
+        Some(help) if found.severity == Severity::Error => format!("{}: {help}", found.message),
+        _ => found.message.clone(),
+    };
+    Cause::of_field(&found.field, text)
+}
+
+/// Checks that a new version of an object keeps the immutable fields of the one before.
+///
+/// # Errors
+/// 422 if it changes one.
+pub fn check_change(resource: &Resource, before: &Value, after: &Value) -> Result<(), Failure> {
+    let kind = resource.row.map(|row| row.kind);
+    if !kind.is_some_and(|kind| immutable::KINDS.contains(&kind)) {
+        return Ok(());
+    }
+    let text = |object| object::text_without(object, "managedFields");
+    match config_loader::check_change(&text(before), &text(after)) {
+        None => Ok(()),
+        Some(found) => {
+            let name = object::meta(after, "name");
+            Err(Failure::invalid(resource, name, vec![cause(&found)]))
+        }
+    }
 }
 
 /// Removes the field at a path such as `spec.http[2].match`.

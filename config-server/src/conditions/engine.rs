@@ -5,13 +5,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use config_loader::catalog::gateway_api::status::Condition;
 use config_loader::source::content::{self, Reader};
-use config_loader::{Checker, Diagnostic, Fleet, ReadOptions};
+use config_loader::{Checker, Diagnostic, Fleet, Kind, ObjectRef, ReadOptions};
 use serde_json::{Value, json};
 
+use super::gateways::{GatewayController, GatewayStatuses, held_addresses};
 use super::merge::merged;
 use super::programmed::{Followers, Subject, identity};
-use super::wanted::{Wanted, has_conditions, wanted};
+use super::wanted::{has_conditions, wanted};
 use super::write::{Outcome, Write};
 use crate::object;
 use crate::resources::{self, Resource};
@@ -26,6 +28,11 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Engine {
     checker: Checker,
+    /// Domain of the cluster.
+    domain: Arc<str>,
+    gateways: GatewayStatuses,
+    /// Whether objects have changed since the status of the Gateway API was looked at.
+    gateways_are_stale: bool,
     objects: HashMap<Arc<str>, Known>,
     /// Findings by object; objects without findings are absent.
     found: HashMap<Arc<str>, Vec<Diagnostic>>,
@@ -40,13 +47,14 @@ pub struct Engine {
 /// State of an object.
 #[derive(Debug)]
 struct Known {
+    id: ObjectRef,
     resource: &'static Resource,
     version: &'static str,
     namespace: Option<String>,
     name: String,
     revision: String,
     generation: i64,
-    conditions: Vec<Value>,
+    status: Value,
     /// Hash of the text that is checked.
     checked: u64,
     /// Stub of the object with only its labels.
@@ -60,9 +68,18 @@ struct Known {
 }
 
 impl Engine {
-    /// Returns an engine without objects. Findings are those of a proxy in this fleet.
-    pub fn new(fleet: Fleet) -> Engine {
+    /// Returns an engine without objects. Findings are those of a proxy that serves the Gateways of the controller.
+    pub fn new(controller: GatewayController) -> Engine {
+        let fleet = Fleet {
+            gateway_controller: Some(controller.name.as_str().into()),
+            root_namespace: Some(controller.root_namespace.as_str().into()),
+            has_gateway_pool: !controller.pool.is_empty(),
+            ..Fleet::default()
+        };
         Engine {
+            domain: fleet.naming.domain.clone(),
+            gateways: GatewayStatuses::new(controller),
+            gateways_are_stale: false,
             checker: Checker::new(fleet, ReadOptions::default()),
             objects: HashMap::new(),
             found: HashMap::new(),
@@ -76,7 +93,7 @@ impl Engine {
     pub fn take_in(&mut self, changes: Vec<(Arc<str>, Option<Value>)>) {
         let mut texts = Vec::new();
         for (key, object) in changes {
-            let read = object.and_then(read);
+            let read = object.and_then(|object| self.read(object));
             match read {
                 Some((mut known, text)) => {
                     let before = self.objects.remove(&key);
@@ -99,7 +116,11 @@ impl Engine {
                 }
             }
         }
-        if !texts.is_empty() && self.checker.change(texts) {
+        if texts.is_empty() {
+            return;
+        }
+        self.gateways_are_stale = true;
+        if self.checker.change(texts) {
             self.regroup();
         }
     }
@@ -108,9 +129,9 @@ impl Engine {
     pub fn set_followers(&mut self, followers: Followers) {
         let objects = self.objects.iter();
         let differ = objects.filter(|(_, known)| {
-            let is_written = has_conditions(known.resource)
-                && !self.not_kept.contains(&known.resource.qualified());
-            is_written && known.programmed != Some(identity(&followers.programmed(known.subject())))
+            self.writes(known.resource)
+                && reports_count(known.id.kind)
+                && known.programmed != Some(identity(&followers.programmed(known.subject())))
         });
         let differ: Vec<Arc<str>> = differ.map(|(key, _)| Arc::clone(key)).collect();
         self.dirty.extend(differ);
@@ -131,6 +152,7 @@ impl Engine {
         let writes = self.dirty.iter().map(|key| rests(key).unwrap_or(now));
         match self.checker.deadline(now) {
             Some(due) => Some(due),
+            None if self.gateways_are_stale => Some(now),
             None => writes.min(),
         }
     }
@@ -142,6 +164,7 @@ impl Engine {
         if self.checker.deadline(now).is_some() {
             return writes;
         }
+        self.refresh_gateways();
         let mut done = Vec::new();
         for key in &self.dirty {
             if writes.len() >= limit {
@@ -152,15 +175,20 @@ impl Engine {
                 continue;
             };
             let found: Vec<&Diagnostic> = self.found.get(key).into_iter().flatten().collect();
-            let mut wanted = wanted(known.resource, &found);
-            let followers = self.followers.as_ref();
-            wanted.extend(followers.map(|followers| known.programmed(followers)));
-            let conditions = merged(&known.conditions, &wanted, known.generation, time);
-            if conditions.is_some() && known.rests_until.is_some_and(|until| until > now) {
+            let reported = self
+                .followers
+                .as_ref()
+                .filter(|_| reports_count(known.id.kind));
+            let reported = reported.map(|followers| known.programmed(followers));
+            let status = match known.id.kind.is_gateway_api() {
+                true => known.gateway_status(&self.gateways, reported.as_ref(), &found, time),
+                false => known.conditions(reported, &found, time),
+            };
+            if status.is_some() && known.rests_until.is_some_and(|until| until > now) {
                 continue;
             }
             done.push(Arc::clone(key));
-            let Some(conditions) = conditions else {
+            let Some(status) = status else {
                 continue;
             };
             known.rests_until = Some(now + WRITE_PAUSE);
@@ -171,7 +199,7 @@ impl Engine {
                 namespace: known.namespace.clone(),
                 name: known.name.clone(),
                 revision: known.revision.clone(),
-                conditions,
+                status,
             });
         }
         for key in done {
@@ -221,6 +249,72 @@ impl Engine {
         self.dirty.extend(keys);
     }
 
+    /// Returns the state of an object and the text that is checked; `None` if the object is being deleted or is of an
+    /// unknown kind.
+    fn read(&mut self, mut object: Value) -> Option<(Known, String)> {
+        if object::is_deleting(&object) {
+            return None;
+        }
+        let api_version = object["apiVersion"].as_str()?;
+        let (resource, version) = resources::of_kind(api_version, object["kind"].as_str()?)?;
+        let kind = match resource.row {
+            Some(row) => row.kind,
+            None => (resource.kind == Kind::Namespace.as_str()).then_some(Kind::Namespace)?,
+        };
+        let text = |field| object::meta(&object, field).to_owned();
+        let namespace = Some(text("namespace")).filter(|namespace| !namespace.is_empty());
+        let mut known = Known {
+            id: ObjectRef::new(
+                kind,
+                namespace.as_deref().unwrap_or("default"),
+                text("name"),
+            ),
+            resource,
+            version,
+            namespace,
+            name: text("name"),
+            revision: text("resourceVersion"),
+            generation: object::metadata(&object)["generation"]
+                .as_i64()
+                .unwrap_or(0),
+            status: object["status"].clone(),
+            checked: 0,
+            labels: json!({"metadata": {"labels": object::metadata(&object)["labels"]}}),
+            changed: object::meta(&object, "resourceVersion")
+                .parse()
+                .unwrap_or(0),
+            programmed: None,
+            rests_until: None,
+        };
+        self.gateways_are_stale |= self.gateways.observe(&known.id, &object);
+        content::strip(kind, Reader::StatusWriter, &mut object);
+        let text = object.to_string();
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        known.checked = hasher.finish();
+        Some((known, text))
+    }
+
+    /// Computes the status of the objects of the Gateway API if it may have changed, and marks those whose status has.
+    fn refresh_gateways(&mut self) {
+        if !std::mem::take(&mut self.gateways_are_stale) {
+            return;
+        }
+        let set = Arc::clone(self.checker.set());
+        let gateways = self.objects.values();
+        let gateways = gateways.filter(|known| known.id.kind == Kind::KubernetesGateway);
+        let held = gateways.map(|known| (known.id.to_name(), held_addresses(&known.status)));
+        let Some(before) = (self.gateways).compute(&set, &self.domain, held.collect()) else {
+            return;
+        };
+        let objects = self.objects.iter();
+        let ours = objects.filter(|(_, known)| {
+            self.writes(known.resource) && before.get(&known.id) != self.gateways.get(&known.id)
+        });
+        let ours: Vec<Arc<str>> = ours.map(|(key, _)| Arc::clone(key)).collect();
+        self.dirty.extend(ours);
+    }
+
     fn writes(&self, resource: &Resource) -> bool {
         has_conditions(resource) && !self.not_kept.contains(&resource.qualified())
     }
@@ -236,6 +330,34 @@ impl Known {
         }
     }
 
+    /// Returns the fields of the status with the conditions that follow from findings; `None` if nothing changes.
+    fn conditions(
+        &self,
+        reported: Option<Condition>,
+        found: &[&Diagnostic],
+        time: &str,
+    ) -> Option<Value> {
+        let mut wanted = wanted(self.resource, found);
+        wanted.extend(reported);
+        let existing = self.status["conditions"].as_array();
+        let existing = existing.map_or(&[][..], |conditions| conditions);
+        let conditions = merged(existing, &wanted, self.generation, time)?;
+        Some(json!({"conditions": conditions}))
+    }
+
+    /// Returns the fields of the status of an object of the Gateway API; `None` if nothing changes.
+    fn gateway_status(
+        &self,
+        gateways: &GatewayStatuses,
+        reported: Option<&Condition>,
+        found: &[&Diagnostic],
+        time: &str,
+    ) -> Option<Value> {
+        let status = gateways.reported(&self.id, found, reported);
+        let merge = gateways.merge(self.generation, time);
+        merge.status(&self.status, status.as_ref())
+    }
+
     fn subject(&self) -> Subject<'_> {
         Subject {
             resource: self.resource,
@@ -247,181 +369,17 @@ impl Known {
     }
 
     /// Returns the `Programmed` condition of the object, and remembers its identity.
-    fn programmed(&mut self, followers: &Followers) -> Wanted {
+    fn programmed(&mut self, followers: &Followers) -> Condition {
         let wanted = followers.programmed(self.subject());
         self.programmed = Some(identity(&wanted));
         wanted
     }
 }
 
-/// Returns the state of an object and the text that is checked; `None` if the object is being deleted or is of an
-/// unknown kind.
-fn read(mut object: Value) -> Option<(Known, String)> {
-    if object::is_deleting(&object) {
-        return None;
-    }
-    let api_version = object["apiVersion"].as_str()?;
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = object["kind"].as_str()?;
-    let named = |resource: &&Resource| resource.group == group && resource.kind == kind;
-    let resource = resources::all().iter().find(named)?;
-    let version = *resource.versions.iter().find(|known| **known == version)?;
-    let row = resource.row?;
-    let conditions = object["status"]["conditions"].as_array().cloned();
-    let text = |field| object::meta(&object, field).to_owned();
-    let mut known = Known {
-        resource,
-        version,
-        namespace: Some(text("namespace")).filter(|namespace| !namespace.is_empty()),
-        name: text("name"),
-        revision: text("resourceVersion"),
-        generation: object::metadata(&object)["generation"]
-            .as_i64()
-            .unwrap_or(0),
-        conditions: conditions.unwrap_or_default(),
-        checked: 0,
-        labels: json!({"metadata": {"labels": object::metadata(&object)["labels"]}}),
-        changed: object::meta(&object, "resourceVersion")
-            .parse()
-            .unwrap_or(0),
-        programmed: None,
-        rests_until: None,
-    };
-    content::strip(row.kind, Reader::StatusWriter, &mut object);
-    let text = object.to_string();
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    known.checked = hasher.finish();
-    Some((known, text))
+/// Whether the reports of proxies produce a condition of objects of a kind.
+fn reports_count(kind: Kind) -> bool {
+    !kind.is_gateway_api() || kind == Kind::KubernetesGateway
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proxies::{Proxies, Report};
-
-    fn route() -> Value {
-        json!({
-            "apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
-            "metadata": {"name": "shop", "namespace": "a", "generation": 3, "resourceVersion": "7"},
-            "spec": {"hosts": ["shop.example"], "http": [{"route": [{"destination": {"host": "shop"}}]}]},
-        })
-    }
-
-    fn service() -> Value {
-        json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop", "namespace": "a"},
-            "spec": {"ports": [{"port": 80}]},
-        })
-    }
-
-    /// Returns the writes after a change, once no object has to wait.
-    fn change(
-        engine: &mut Engine,
-        key: &str,
-        object: Option<Value>,
-        now: &mut Instant,
-    ) -> Vec<Write> {
-        engine.take_in(vec![(Arc::from(key), object)]);
-        *now += Duration::from_secs(60);
-        engine.refresh_findings(*now);
-        engine.due(*now, 10, "t1")
-    }
-
-    #[test]
-    fn conditions_follow_other_objects_and_end() {
-        let (mut engine, mut now) = (Engine::new(Fleet::default()), Instant::now());
-        let writes = change(&mut engine, "vs", Some(route()), &mut now);
-        let [write] = &*writes else {
-            panic!("{writes:?}")
-        };
-        assert_eq!((&*write.name, &*write.revision), ("shop", "7"));
-        assert_eq!(write.conditions[0]["reason"], "X275");
-        assert_eq!(write.conditions[0]["observedGeneration"], 3);
-        assert_eq!(engine.deadline(now), None);
-
-        let mut written = route();
-        written["metadata"]["resourceVersion"] = json!("8");
-        written["status"] = json!({"conditions": write.conditions});
-        let again = change(&mut engine, "vs", Some(written), &mut now);
-        assert!(again.is_empty(), "{again:?}");
-
-        let writes = change(&mut engine, "svc", Some(service()), &mut now);
-        let [write] = &*writes else {
-            panic!("{writes:?}")
-        };
-        assert_eq!(write.conditions[0]["reason"], "Accepted");
-        assert_eq!(&*write.revision, "8");
-        assert!(change(&mut engine, "vs", None, &mut now).is_empty());
-        assert_eq!(engine.deadline(now), None);
-    }
-
-    /// Returns the reports of proxies that have these revisions in effect.
-    fn followers(revisions: &[&str]) -> Followers {
-        let table = Proxies::default();
-        for (number, revision) in revisions.iter().enumerate() {
-            let mut report = Report {
-                name: format!("p{number}"),
-                ..Report::default()
-            };
-            report.status.revision = Some((*revision).to_owned());
-            table.report(report, Instant::now()).unwrap();
-        }
-        Followers::new(table.list(None))
-    }
-
-    #[test]
-    fn what_proxies_report_is_written_once() {
-        let (mut engine, mut now) = (Engine::new(Fleet::default()), Instant::now());
-        engine.set_followers(followers(&["6"]));
-        let writes = change(&mut engine, "vs", Some(route()), &mut now);
-        assert_eq!(writes[0].conditions[1]["type"], "Programmed");
-        assert_eq!(writes[0].conditions[1]["status"], "False");
-        let mut written = route();
-        written["metadata"]["resourceVersion"] = json!("8");
-        written["status"] = json!({"conditions": writes[0].conditions});
-        assert!(change(&mut engine, "vs", Some(written.clone()), &mut now).is_empty());
-
-        // The status write raises the revision of the object, which the proxy has not read yet.
-        engine.set_followers(followers(&["7"]));
-        now += Duration::from_secs(60);
-        let writes = engine.due(now, 10, "t2");
-        assert_eq!(writes[0].conditions[1]["status"], "True");
-        assert_eq!(writes[0].conditions[1]["message"], "1 of 1 proxies");
-        written["metadata"]["resourceVersion"] = json!("9");
-        written["status"] = json!({"conditions": writes[0].conditions});
-        assert!(change(&mut engine, "vs", Some(written.clone()), &mut now).is_empty());
-        for more in [&["8"][..], &["9", "9"], &["9", "7", "7"]] {
-            engine.set_followers(followers(more));
-            assert_eq!(engine.deadline(now), None, "{more:?} changes nothing");
-        }
-
-        engine.set_followers(followers(&[]));
-        assert_eq!(
-            engine.due(now, 10, "t3")[0].conditions[1]["status"],
-            "Unknown"
-        );
-        written["spec"]["hosts"] = json!(["other.example"]);
-        written["metadata"]["resourceVersion"] = json!("12");
-        written["metadata"]["generation"] = json!(4);
-        engine.set_followers(followers(&["11"]));
-        let writes = change(&mut engine, "vs", Some(written), &mut now);
-        assert_eq!(writes[0].conditions[1]["reason"], "Pending");
-        assert_eq!(writes[0].conditions[1]["observedGeneration"], 4);
-    }
-
-    #[test]
-    fn object_rests_between_writes() {
-        let (mut engine, mut now) = (Engine::new(Fleet::default()), Instant::now());
-        assert_eq!(change(&mut engine, "vs", Some(route()), &mut now).len(), 1);
-        let mut wiped = route();
-        wiped["metadata"]["resourceVersion"] = json!("9");
-        engine.take_in(vec![("vs".into(), Some(wiped))]);
-        assert!(engine.due(now, 10, "t2").is_empty());
-        assert_eq!(engine.deadline(now), Some(now + WRITE_PAUSE));
-        let writes = engine.due(now + WRITE_PAUSE, 10, "t2");
-        assert_eq!(writes.len(), 1);
-        engine.record_outcome("vs".into(), &Outcome::Failed, now);
-        assert_eq!(engine.deadline(now), Some(now + RETRY_PAUSE));
-    }
-}
+mod tests;

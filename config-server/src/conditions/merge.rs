@@ -1,17 +1,27 @@
 //! Merge of existing and desired conditions.
 
+use config_loader::catalog::gateway_api::status::Condition;
 use serde_json::{Value, json};
-
-use super::wanted::Wanted;
 
 /// Returns the conditions of an object with the desired ones at that generation; `None` if nothing changes. The
 /// transition time changes only with the status. Conditions of other writers stay unchanged.
 pub(crate) fn merged(
     existing: &[Value],
-    wanted: &[Wanted],
+    wanted: &[Condition],
     generation: i64,
     now: &str,
 ) -> Option<Vec<Value>> {
+    let conditions = with(existing, wanted, generation, now);
+    (conditions != existing).then_some(conditions)
+}
+
+/// Returns the conditions with the desired ones.
+pub(super) fn with(
+    existing: &[Value],
+    wanted: &[Condition],
+    generation: i64,
+    now: &str,
+) -> Vec<Value> {
     let mut conditions = existing.to_vec();
     for one in wanted {
         let status = match one.holds {
@@ -44,21 +54,15 @@ pub(crate) fn merged(
             None => conditions.push(condition),
         }
     }
-    (conditions != existing).then_some(conditions)
+    conditions
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn accepted(holds: bool, message: &str) -> Wanted {
-        Wanted {
-            name: "Accepted",
-            holds: Some(holds),
-            reason: "Accepted",
-            message: message.to_owned(),
-            keeps_message: false,
-        }
+    fn accepted(holds: bool, message: &str) -> Condition {
+        Condition::new("Accepted", holds, "Accepted").because(message)
     }
 
     #[test]
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn count_alone_is_no_reason_to_write() {
-        let counted = |message: &str| Wanted {
+        let counted = |message: &str| Condition {
             keeps_message: true,
             ..accepted(true, message)
         };
@@ -83,7 +87,7 @@ mod tests {
         assert_eq!(merged(&first, &[counted("2 of 2")], 1, "t2"), None);
         let next = merged(&first, &[counted("2 of 2")], 2, "t2").unwrap();
         assert_eq!(next[0]["message"], "2 of 2");
-        let unknown = Wanted {
+        let unknown = Condition {
             holds: None,
             ..counted("none")
         };

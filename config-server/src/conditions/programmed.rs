@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
+use config_loader::catalog::gateway_api::status::Condition;
 use serde_json::Value;
 
-use super::wanted::Wanted;
 use crate::proxies::{ProxyView, Report, applied, follows};
 use crate::resources::Resource;
 use crate::store::Revision;
@@ -92,7 +92,7 @@ impl Followers {
     }
 
     /// Returns the `Programmed` condition of an object.
-    pub fn programmed(&self, subject: Subject<'_>) -> Wanted {
+    pub fn programmed(&self, subject: Subject<'_>) -> Condition {
         let follows = |group: &&Group| {
             let Subject {
                 resource,
@@ -144,13 +144,13 @@ impl Followers {
 
 /// Returns the part of a condition that decides whether it has changed. Counts of proxies are left out, since they
 /// change often.
-pub(super) fn identity(wanted: &Wanted) -> (&'static str, Option<String>) {
+pub(super) fn identity(wanted: &Condition) -> (&'static str, Option<String>) {
     let is_rejected = wanted.reason == "Rejected";
     (wanted.reason, is_rejected.then(|| wanted.message.clone()))
 }
 
-fn wanted(holds: Option<bool>, reason: &'static str, message: String) -> Wanted {
-    Wanted {
+fn wanted(holds: Option<bool>, reason: &'static str, message: String) -> Condition {
+    Condition {
         name: NAME,
         holds,
         reason,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use config_loader::source::content::Reader;
 use config_loader::source::{FollowedObjects, follow_objects};
 use config_loader::{ApiServer, ControlSettings, Kind, KubernetesSettings};
 use serde_json::Value;
@@ -28,10 +29,10 @@ pub(super) async fn write(remote: &Remote, write: &Write) -> Outcome {
         return Outcome::Failed;
     };
     match client.request::<Value>(request).await {
-        Ok(object) if has_conditions(&object) => Outcome::Done,
+        Ok(object) if keeps(&object, write) => Outcome::Done,
         Ok(_) => {
             let resource = write.resource.qualified();
-            tracing::warn!(resource, "the API server keeps no conditions of these");
+            tracing::warn!(resource, "the API server keeps no status of these");
             Outcome::NotKept
         }
         Err(kube::Error::Api(status)) => {
@@ -68,9 +69,10 @@ fn path(write: &Write) -> String {
     format!("{group}{namespace}/{plural}/{name}/status?fieldManager={MANAGER}")
 }
 
-fn has_conditions(object: &Value) -> bool {
-    let conditions = object["status"]["conditions"].as_array();
-    conditions.is_some_and(|conditions| !conditions.is_empty())
+/// Whether the object that a write returned has a field of the status that was written.
+fn keeps(object: &Value, write: &Write) -> bool {
+    let mut fields = write.status.as_object().into_iter().flatten();
+    fields.any(|(name, _)| !object["status"][name].is_null())
 }
 
 /// Follows the objects of an API server until the result is dropped.
@@ -88,6 +90,8 @@ pub fn follow_remote(
             kubeconfig,
             // Kinds that the credentials may not read are skipped, and get no conditions.
             optional: Kind::ALL.to_vec(),
+            reads_referred: true,
+            reader: Reader::StatusWriter,
             ..KubernetesSettings::default()
         },
         ..ControlSettings::default()

@@ -1,5 +1,6 @@
 //! Conditions that an object should have, derived from its findings.
 
+use config_loader::catalog::gateway_api::status::Condition;
 use config_loader::diagnostic::codes;
 use config_loader::diagnostic::codes::references::{X293, X294, X299, X300};
 use config_loader::{Code, Diagnostic, Kind, Severity};
@@ -13,24 +14,9 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 /// Message prefix of findings that make a ServiceExport invalid.
 const NOT_VALID: &str = "Valid=False: ";
 
-/// Condition that an object should have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Type of the condition.
-    pub name: &'static str,
-    /// Status: `True`, `False`, or `Unknown` for `None`.
-    pub holds: Option<bool>,
-    /// Reason, in CamelCase.
-    pub reason: &'static str,
-    /// Message for people.
-    pub message: String,
-    /// Whether a change of the message alone does not cause a write.
-    pub keeps_message: bool,
-}
-
 /// Whether the server writes conditions to objects of a kind. It does not for kinds of Kubernetes itself, for
 /// Destination, whose status belongs to its owner, for BackendTrafficPolicy, which has conditions by target, for the kinds
-/// of gateway.networking.k8s.io, which have no effect yet, and for flomesh's ServiceImport, which has none.
+/// ServiceImport of flomesh, which has none.
 pub(super) fn has_conditions(resource: &Resource) -> bool {
     let Some(row) = resource.row else {
         return false;
@@ -41,7 +27,6 @@ pub(super) fn has_conditions(resource: &Resource) -> bool {
         | Kind::EndpointSlice
         | Kind::Secret
         | Kind::Service => true,
-        kind if kind.is_gateway_api() => true,
         Kind::ServiceImport => resource.group != config_loader::kinds::MCS_API,
         _ => false,
     };
@@ -49,7 +34,7 @@ pub(super) fn has_conditions(resource: &Resource) -> bool {
 }
 
 /// Returns the conditions of an object, given its findings.
-pub(super) fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Wanted> {
+pub(super) fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Condition> {
     let mut conditions = vec![accepted(found)];
     match resource.row.map(|row| row.kind) {
         Some(Kind::GlobalTrafficPolicy) => conditions.push(targets_resolved(found)),
@@ -60,59 +45,48 @@ pub(super) fn wanted(resource: &Resource, found: &[&Diagnostic]) -> Vec<Wanted> 
 }
 
 /// Returns the `Accepted` condition: errors reject the object, warnings do not.
-fn accepted(found: &[&Diagnostic]) -> Wanted {
-    let of = |severity| {
-        found
-            .iter()
-            .copied()
-            .filter(move |one| one.severity == severity)
-    };
-    let all: Vec<&Diagnostic> = of(Severity::Error).chain(of(Severity::Warning)).collect();
-    Wanted {
-        name: "Accepted",
-        holds: Some(of(Severity::Error).next().is_none()),
-        reason: all.first().map_or("Accepted", |first| reason(first.code)),
-        message: message(&all),
-        keeps_message: false,
-    }
+fn accepted(found: &[&Diagnostic]) -> Condition {
+    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|one| of(one, found));
+    let is_accepted = errors.is_empty();
+    let all = [errors, warnings].concat();
+    let reason = all.first().map_or("Accepted", |first| reason(first.code));
+    Condition::new("Accepted", is_accepted, reason).because(message(&all))
+}
+
+fn of<'f>(severity: Severity, found: &[&'f Diagnostic]) -> Vec<&'f Diagnostic> {
+    let found = found.iter().copied();
+    found.filter(|one| one.severity == severity).collect()
+}
+
+/// Returns the findings of a severity as a message; `None` if there are none.
+pub(super) fn message_of(severity: Severity, found: &[&Diagnostic]) -> Option<String> {
+    let of_it = of(severity, found);
+    (!of_it.is_empty()).then(|| message(&of_it))
 }
 
 /// Returns the condition whether a policy has a service that its clusters export.
-fn targets_resolved(found: &[&Diagnostic]) -> Wanted {
+fn targets_resolved(found: &[&Diagnostic]) -> Condition {
     let missing: Vec<&Diagnostic> = found
         .iter()
         .copied()
         .filter(|one| [X293, X294].contains(&one.code))
         .collect();
-    Wanted {
-        name: "TargetsResolved",
-        holds: Some(missing.is_empty()),
-        reason: missing
-            .first()
-            .map_or("TargetsResolved", |first| reason(first.code)),
-        message: message(&missing),
-        keeps_message: false,
-    }
+    let reason = missing
+        .first()
+        .map_or("TargetsResolved", |first| reason(first.code));
+    Condition::new("TargetsResolved", missing.is_empty(), reason).because(message(&missing))
 }
 
 /// Returns the `Valid` condition of a ServiceExport, with the reasons of FSM.
-pub(crate) fn valid(found: &[&Diagnostic]) -> Wanted {
+pub(crate) fn valid(found: &[&Diagnostic]) -> Condition {
     let spoils = |one: &&Diagnostic| {
         let is_reference = [X299, X300].contains(&one.code) && one.message.starts_with(NOT_VALID);
         is_reference || one.severity == Severity::Error
     };
     let spoilers: Vec<&Diagnostic> = found.iter().copied().filter(spoils).collect();
-    Wanted {
-        name: "Valid",
-        holds: Some(spoilers.is_empty()),
-        reason: if spoilers.is_empty() {
-            "Success"
-        } else {
-            "Failed"
-        },
-        message: message(&spoilers),
-        keeps_message: false,
-    }
+    let is_valid = spoilers.is_empty();
+    let reason = if is_valid { "Success" } else { "Failed" };
+    Condition::new("Valid", is_valid, reason).because(message(&spoilers))
 }
 
 /// Returns the reason for a diagnostic code: the name at the start of its description, as in `ShadowedByGroup: ...`,

@@ -1,4 +1,4 @@
-//! Write of conditions to one object, and its outcome.
+//! Write of the status of one object, and its outcome.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::resources::Resource;
 /// Field manager of condition writes.
 pub const MANAGER: &str = "strait-control";
 
-/// Desired conditions of an object.
+/// Desired status of an object.
 #[derive(Clone, Debug)]
 pub struct Write {
     /// Key of the object in the engine.
@@ -23,10 +23,10 @@ pub struct Write {
     pub namespace: Option<String>,
     /// Name of the object.
     pub name: String,
-    /// Revision that the conditions apply to, required as a precondition.
+    /// Revision that the status applies to, required as a precondition.
     pub revision: String,
-    /// All conditions of the object.
-    pub conditions: Vec<Value>,
+    /// Fields of the status that change, with their new values.
+    pub status: Value,
 }
 
 /// Outcome of a write.
@@ -36,7 +36,7 @@ pub enum Outcome {
     Done,
     /// Failure, to be retried.
     Failed,
-    /// API server that does not store conditions of this resource.
+    /// API server that does not store the status of this resource.
     NotKept,
 }
 
@@ -44,7 +44,7 @@ pub enum Outcome {
 pub(super) fn patch(write: &Write) -> Value {
     json!({
         "metadata": {"resourceVersion": write.revision},
-        "status": {"conditions": write.conditions},
+        "status": write.status,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config_loader::catalog::gateway_api::status::Condition;
 use config_loader::imports::{self, Conflict, Imported, Importing, Source, conflicts, object};
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::{ClusterSettings, Diagnostic, Name, Severity};
@@ -11,7 +12,7 @@ use super::cluster::{Cluster, Export, Import};
 use super::findings::Finding;
 use super::kept;
 use super::settings::{MANAGER, OWNER_LABEL};
-use crate::conditions::{Wanted, merged, valid};
+use crate::conditions::{merged, valid};
 
 /// Written object: its cluster, and its path there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -236,21 +237,15 @@ impl Planning<'_> {
 
     /// Returns the `Conflict` condition; `None` to keep an existing one, which may concern a cluster that is still
     /// unknown.
-    fn conflict(&self, export: &Export, found: Option<&Conflict>) -> Option<Wanted> {
+    fn conflict(&self, export: &Export, found: Option<&Conflict>) -> Option<Condition> {
         let stands =
             |condition: &Value| condition["type"] == "Conflict" && condition["status"] == "True";
         if found.is_none() && !self.unlisted.is_empty() && export.conditions.iter().any(stands) {
             return None;
         }
-        Some(Wanted {
-            name: "Conflict",
-            holds: Some(found.is_some()),
-            reason: found.map_or("NoConflicts", |conflict| conflict.reason),
-            message: found
-                .map_or("no older ServiceExport differs", |found| &found.message)
-                .to_owned(),
-            keeps_message: false,
-        })
+        let reason = found.map_or("NoConflicts", |conflict| conflict.reason);
+        let message = found.map_or("no older ServiceExport differs", |found| &found.message);
+        Some(Condition::new("Conflict", found.is_some(), reason).because(message))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use config_server::StatusFor;
+use config_server::conditions::GatewayController;
 use config_server::lease::Times;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -22,18 +23,27 @@ fn route(name: &str) -> Value {
 }
 
 /// Instance that writes conditions.
-struct Instance {
+pub struct Instance {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), String>>,
 }
 
 impl Instance {
     fn start(server: &TestServer, identity: &str) -> Instance {
+        Instance::start_with(server, identity, GatewayController::default())
+    }
+
+    pub fn start_with(
+        server: &TestServer,
+        identity: &str,
+        controller: GatewayController,
+    ) -> Instance {
         let writer = StatusFor {
             server: "kubernetes://".parse().unwrap(),
             kubeconfig: Some(server.data.path().join("admin.kubeconfig")),
             lease_namespace: "default".to_owned(),
             identity: identity.to_owned(),
+            controller,
             times: Times {
                 duration: Duration::from_secs(1),
                 renew_max: Duration::from_millis(700),
@@ -47,7 +57,7 @@ impl Instance {
         }
     }
 
-    async fn stop(mut self) {
+    pub async fn stop(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
         self.task.await.unwrap().unwrap();
     }
@@ -120,4 +130,26 @@ async fn instance_without_the_lease_writes_nothing() {
     active.stop().await;
     let lease = client.get(LEASE).await.body;
     assert_eq!(lease["spec"]["holderIdentity"], "another");
+}
+
+/// The second write needs the revision that the first one has made.
+#[tokio::test(flavor = "multi_thread")]
+async fn status_follows_its_own_writes() {
+    let server = TestServer::embedded().await;
+    let mut client = server.admin().await;
+    client.post(ROUTES, &route("one")).await;
+    let writer = Instance::start(&server, "writer");
+    wait(&server, &format!("{ROUTES}/one"), is_accepted).await;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]},
+    });
+    client
+        .post("/api/v1/namespaces/mesh/services", &service)
+        .await;
+    let is_clean = |one: &Value| condition(one, "Accepted")["reason"] == "Accepted";
+    wait(&server, &format!("{ROUTES}/one"), is_clean).await;
+    client.delete("/api/v1/namespaces/mesh/services/shop").await;
+    let is_missed = |one: &Value| condition(one, "Accepted")["reason"] == "X275";
+    wait(&server, &format!("{ROUTES}/one"), is_missed).await;
+    writer.stop().await;
 }

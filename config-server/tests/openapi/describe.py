@@ -50,7 +50,7 @@ def of_istio(directory):
     text = open(f"{directory}/kubernetes/customresourcedefinitions.gen.yaml")
     for definition in filter(None, yaml.safe_load_all(text)):
         spec = definition["spec"]
-        if spec["group"] in ("networking.istio.io", "security.istio.io"):
+        if spec["group"] in ("networking.istio.io", "security.istio.io", "telemetry.istio.io"):
             found = kinds.setdefault(spec["names"]["kind"], {})
             of_schema(spec["versions"][-1]["schema"]["openAPIV3Schema"], "", found)
     return kinds

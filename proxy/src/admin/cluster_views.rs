@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::view::{ClusterView, EndpointView, LimitView, MemberView, PriorityView};
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
-use crate::telemetry::MemberState;
+use crate::telemetry::{DestinationState, LimitState, MemberState, ServiceStates};
 use traffic::balance::EndpointIdx;
 use traffic::cluster::federation::Pool;
 use traffic::cluster::priorities::{Health, Share};
 use traffic::cluster::{Cluster, Federation, PickTables, RetryLimit};
-use traffic::registry::{AFFINITY_ENTRIES_MAX, ClusterId};
+use traffic::registry::{AFFINITY_ENTRIES_MAX, ClusterId, Health as EndpointHealth};
 
 /// Returns the views of all clusters, by name.
 pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
@@ -138,9 +138,49 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     views
 }
 
+/// Returns the state of destinations, and of the Kubernetes clusters of federated services, for gauges.
+pub fn service_states(snapshot: &Snapshot) -> ServiceStates {
+    ServiceStates {
+        destinations: destination_states(snapshot),
+        members: remote_cluster_states(snapshot),
+    }
+}
+
+/// Returns the endpoints and limits of the destinations that have had a request.
+fn destination_states(snapshot: &Snapshot) -> Vec<DestinationState> {
+    let clusters = snapshot.clusters.iter().flatten();
+    let used = clusters.filter(|cluster| {
+        let mut endpoints = cluster.endpoints().iter();
+        endpoints.any(|endpoint| endpoint.state.requests() > 0)
+    });
+    let state = |cluster: &Arc<Cluster>| {
+        let mut parts = cluster.name().splitn(4, '|').skip(1);
+        let [port, subset] = [parts.next(), parts.next()].map(Option::unwrap_or_default);
+        let count = |is_in: fn(&EndpointHealth) -> bool| {
+            let endpoints = cluster.endpoints().iter();
+            endpoints.filter(|one| is_in(&one.state.health)).count()
+        };
+        let limits = limits(cluster).into_iter().map(|limit| LimitState {
+            name: limit.name,
+            in_use: limit.active,
+            limit: limit.max,
+        });
+        DestinationState {
+            service: Arc::clone(&cluster.host),
+            port: port.to_owned(),
+            subset: subset.to_owned(),
+            available: count(EndpointHealth::is_usable),
+            ejected: count(EndpointHealth::is_ejected),
+            unhealthy: count(|health| !health.is_usable() && !health.is_ejected()),
+            limits: limits.collect(),
+        }
+    };
+    used.map(state).collect()
+}
+
 /// Returns the share and the available endpoints of each Kubernetes cluster of a federated service, for gauges.
 /// Clusters with the same name are summed.
-pub fn remote_cluster_states(snapshot: &Snapshot) -> Vec<MemberState> {
+fn remote_cluster_states(snapshot: &Snapshot) -> Vec<MemberState> {
     let mut states: Vec<MemberState> = Vec::new();
     for cluster in snapshot.clusters.iter().flatten() {
         let Some(federation) = &cluster.federation else {

@@ -10,13 +10,14 @@ use crate::explain;
 use crate::explain::secret;
 use crate::identity::{Identity, MemberSettings};
 use crate::snapshot::{
-    Chain, Detected, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, Snapshot, Then,
-    TlsBytes,
+    Chain, Detected, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, SideTracing,
+    Snapshot, Then, TlsBytes, Tracing,
 };
 use traffic::filter::mirror::WHOLE;
 use traffic::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
 use traffic::route::Rule;
 use traffic::route::explain::conditions;
+use traffic::trace::Propagator;
 
 /// Resources of a dump. They are the newest ones, and may be ahead of the snapshot for a moment.
 #[derive(Debug)]
@@ -46,10 +47,35 @@ pub fn dump(
         "sources": sources.applied,
         "rejected": sources.rejected,
         "remote_clusters": identity.members.iter().map(remote_cluster).collect::<Vec<_>>(),
+        "tracing": snapshot.tracing.as_deref().map(tracing),
         "listeners": listeners,
         "clusters": clusters(snapshot),
         "resources": resources.objects,
         "secrets": resources.secrets,
+    })
+}
+
+fn tracing(tracing: &Tracing) -> Value {
+    let of_side = |side: &SideTracing| {
+        let settings = &side.settings;
+        let propagators = settings.propagators.iter();
+        let propagators = propagators.map(|one| match one {
+            Propagator::TraceContext => "tracecontext",
+            Propagator::B3 => "b3",
+            Propagator::B3Multi => "b3multi",
+        });
+        json!({
+            "sampling_percent": settings.random.value(),
+            "provider": side.provider,
+            "propagators": propagators.collect::<Vec<_>>(),
+            "propagates": settings.propagates,
+            "reports_spans": settings.reports,
+            "custom_tags": settings.custom_tags.iter().map(|tag| &*tag.name).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "client": tracing.client.as_ref().map(of_side),
+        "server": tracing.server.as_ref().map(of_side),
     })
 }
 
@@ -111,12 +137,17 @@ fn listener(listener: &Listener) -> Value {
 }
 
 fn virtual_hosts(hosts: &HttpHosts) -> Value {
-    let hosts = hosts.all().map(|host| {
+    let dumped = hosts.all().enumerate().map(|(number, host)| {
         let rules = host.routes.iter().zip(host.table.rules());
         let routes: Vec<Value> = rules.map(|(of, rule)| route(of, rule)).collect();
-        json!({"host": &*host.name, "rebuilt_because": host.cause.as_deref(), "routes": routes})
+        let mut out =
+            json!({"host": &*host.name, "rebuilt_because": host.cause.as_deref(), "routes": routes});
+        if let Some(Some(wider)) = hosts.wider.get(number) {
+            out["wider_host"] = (*hosts.virtual_hosts[*wider as usize].name).into();
+        }
+        out
     });
-    hosts.collect()
+    dumped.collect()
 }
 
 /// Dumps a TLS server: its names, its action, and the targets of its connections or requests.
@@ -225,7 +256,7 @@ fn route(route: &Route, rule: &Rule) -> Value {
     if let Some(mirrors) = &route.mirrors {
         let mirrors = mirrors.entries().map(|(share, mirror)| {
             let percent = f64::from(share) * 100.0 / f64::from(WHOLE);
-            json!({"cluster": &*mirror.name, "percent": percent})
+            json!({"cluster": &*mirror.destination.name, "percent": percent})
         });
         out["mirrors"] = mirrors.collect();
     }

@@ -27,6 +27,13 @@ pub(super) fn show(state: &AdminState, pages: &[Page]) -> Reply {
     if readiness == Readiness::Draining {
         html.push_str("<p>Running requests finish; new connections are not taken.</p>\n");
     }
+    if let Some(problem) = state.stats.export_problem() {
+        let _ = writeln!(
+            html,
+            "<p>Traces cannot be exported to {}</p>",
+            escape(&problem)
+        );
+    }
     quarantined(&mut html, &(state.quarantined)());
     html.push_str("<table>\n");
     for page in pages {

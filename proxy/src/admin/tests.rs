@@ -154,7 +154,7 @@ fn state(
         announce: Box::new(|| ()),
         drain: count(drains),
         quit: count(quits),
-        stats: Exposition::new(telemetry, Arc::new(AccessLog::off())),
+        stats: Exposition::new(telemetry, Arc::new(AccessLog::off(1))),
         logging,
         app_probers: AppProbers::default(),
         hosts: AdminHosts::default(),

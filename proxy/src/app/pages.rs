@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use config_loader::ResourceSet;
 use tokio::sync::{Notify, watch};
 
+use super::origins::SettingOrigin;
 use super::settings::{Settings, build_info};
 use super::{certificates, dumped_resources, readiness};
 use crate::admin::view::{
@@ -27,9 +28,7 @@ use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{
     Direction, HttpHosts, ListenAddress, Listener, Service, Snapshot, SnapshotSlot,
 };
-use crate::telemetry::{
-    AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
-};
+use crate::telemetry::{ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry};
 use crate::tls::Store;
 use traffic::registry::Journal;
 
@@ -51,8 +50,8 @@ pub struct Sources {
     pub quit: Arc<Notify>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
-    /// The access log, for its counters.
-    pub access_log: Arc<AccessLog>,
+    /// Metrics.
+    pub exposition: Exposition,
     /// Resources that the snapshot was compiled from.
     pub found: watch::Receiver<SourcesState>,
     /// Settings that this proxy was started with.
@@ -114,9 +113,9 @@ impl Sources {
             let slot = Arc::clone(&slot);
             move || admin::cluster_views(&slot.load())
         };
-        let remote_clusters = {
+        let services = {
             let slot = Arc::clone(&slot);
-            move || admin::remote_cluster_states(&slot.load())
+            move || admin::service_states(&slot.load())
         };
         let listeners = {
             let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
@@ -138,11 +137,13 @@ impl Sources {
             let (slot, found) = (Arc::clone(&slot), found.clone());
             let identity = Arc::clone(&identity);
             let live = (Arc::clone(&self.telemetry), Arc::clone(&self.quarantine));
+            let origins = self.settings.origins.clone();
             move || {
                 let (resources, identity) = newest(&found, &identity);
                 let resources = dumped_resources::of(&resources);
                 let sources = source_views(&live.0, &live.1);
-                admin::dump(&slot.load(), resources, &identity, &sources)
+                let dump = admin::dump(&slot.load(), resources, &identity, &sources);
+                SettingOrigin::added_to(dump, &origins)
             }
         };
         let settings = self.settings.exchange.clone();
@@ -168,9 +169,7 @@ impl Sources {
             announce: Box::new(move || announced.announce()),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
-            stats: Exposition::new(self.telemetry, self.access_log)
-                .with_members(remote_clusters)
-                .with_log(self.logging.clone()),
+            stats: self.exposition.with_services(services),
             logging: self.logging,
             app_probers: self.settings.app_probers,
             hosts: self.settings.admin_hosts,

@@ -3,20 +3,29 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::proxy_state::{ProxySpec, ProxyState};
-use config_loader::{ApiServer, ControlSettings, ReadOptions};
+use config_loader::{ApiServer, ControlSettings, ReadOptions, ResourceSet};
 
+use super::origins::{OriginKind, SettingOrigin};
+use super::trace_settings::TraceSettings;
 use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
+use crate::control::Started;
 use crate::control::key_sets::KeySetSettings;
 use crate::control::mesh_config::MeshConfigFile;
+use crate::control::proxy_config::ProxyConfigValues;
 use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
 use crate::identity::{Identity, MemberSettings, Mode};
-use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};
+use crate::runtime::threads;
+use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo, LogSample};
+
+/// Flag of the number of workers.
+pub const CONCURRENCY: &str = "concurrency";
 
 /// Settings of the process.
 #[derive(Clone, Debug)]
@@ -37,6 +46,10 @@ pub struct Settings {
     pub clusters: Option<ClustersFile>,
     /// Mesh configuration; `identity` has its providers as of the start.
     pub mesh_config: Option<MeshConfigFile>,
+    /// Values of ProxyConfigs, and findings about the start.
+    pub started: Started,
+    /// Origins of settings that resources have values for.
+    pub origins: Vec<SettingOrigin>,
     /// Identity of the proxy.
     pub identity: Identity,
     /// The number of workers.
@@ -59,6 +72,12 @@ pub struct Settings {
     pub access_log: Option<AccessLogFormat>,
     /// Target of the access log.
     pub access_log_target: AccessLogTarget,
+    /// Share of requests with a line in that log.
+    pub access_log_sample: LogSample,
+    /// Traces and their export; `None` for no tracing.
+    pub traces: Option<TraceSettings>,
+    /// Notes about variables of traces, to be logged.
+    pub trace_notes: Vec<String>,
     /// Filter of the process log.
     pub log_level: String,
     /// Time between a signal to end and the drain, in which load balancers learn that the proxy is not ready.
@@ -78,6 +97,53 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the settings with the values of ProxyConfigs: one with a selector wins over settings of this proxy alone, one
+    /// without only over the mesh configuration, and none over a flag.
+    pub fn with_proxy_configs(mut self, resources: &ResourceSet) -> Self {
+        let values = ProxyConfigValues::of(resources, &self.identity);
+        self.started.configs = values.clone();
+        let environment = Arc::make_mut(&mut self.exchange.environment);
+        for (name, value) in values.variables {
+            environment.entry(name).or_insert(value);
+        }
+        let Some(workers) = values.workers else {
+            return self;
+        };
+        let at = self.origins.iter().position(|one| one.flag == CONCURRENCY);
+        let told = at.map(|at| self.origins.remove(at));
+        let new = SettingOrigin {
+            flag: CONCURRENCY,
+            value: workers.count.to_string(),
+            origin: workers.origin,
+            kind: OriginKind::Mesh,
+            instead_of: None,
+        };
+        let effective = match told {
+            Some(told) if told.kind == OriginKind::Flag => SettingOrigin {
+                instead_of: (told.value != new.value).then_some((new.value, new.origin)),
+                ..told
+            },
+            Some(told) if told.kind == OriginKind::Own && !workers.is_selected => told,
+            _ => {
+                let count = NonZeroUsize::new(workers.count.into());
+                let count = count.unwrap_or_else(threads::default_concurrency);
+                let retried = &mut self.exchange.retry_body_bytes_per_worker;
+                *retried = retried.saturating_mul(self.concurrency.get()) / count;
+                self.concurrency = count;
+                new
+            }
+        };
+        self.started.findings.extend(effective.finding());
+        self.origins.push(effective);
+        self
+    }
+
+    /// Returns the namespaces that servers are asked for; empty for all.
+    pub fn read_namespaces(&self) -> Vec<String> {
+        let control = self.control.as_ref();
+        control.map_or_else(Vec::new, |control| control.kubernetes.namespaces.clone())
+    }
+
     /// Returns the identity of the proxy as it reports it to config servers.
     pub fn proxy_state(&self) -> ProxyState {
         let followed = self.control.as_ref().map(|control| &control.kubernetes);
@@ -92,7 +158,7 @@ impl Settings {
                 }
                 .to_owned(),
                 version: build_info().version,
-                namespaces: followed.map_or_else(Vec::new, |found| found.namespaces.clone()),
+                namespaces: self.read_namespaces(),
                 selector: followed
                     .and_then(|found| found.selector.clone())
                     .unwrap_or_default(),

@@ -1,7 +1,9 @@
 //! The sources of the configuration: resource files, API servers (`--control`), the remote clusters file
 //! (`--clusters`) and the mesh configuration (`--mesh-config`). All are watched, and one channel reports their changes.
 
-use config_loader::{Diagnostic, Severity, Sources, Watch, WatchSettings};
+use std::sync::Arc;
+
+use config_loader::{Diagnostic, Recheck, Severity, Sources, Watch, WatchSettings};
 use tokio::sync::watch;
 
 use super::settings::Settings;
@@ -51,8 +53,9 @@ pub(super) fn follow(
         });
         counts.collect()
     });
-    let mesh_config = follow_mesh_config(settings, sender.clone())?;
-    let files = [follow_members(settings, sender)?, mesh_config];
+    let recheck = resources.recheck();
+    let mesh_config = follow_mesh_config(settings, sender.clone(), recheck.clone())?;
+    let files = [follow_members(settings, sender, recheck)?, mesh_config];
     let reported = ReportedState::new(settings.proxy_state(), states);
     Ok((found, (resources, files), reported))
 }
@@ -72,7 +75,7 @@ fn load(
     };
     let (identity, now) = (settings.identity.clone(), sender.clone());
     let root_namespace = identity.root_namespace.clone();
-    let fleet = move || now.borrow().members.fleet(&identity);
+    let fleet = move || now.borrow().fleet(&identity);
     let (loaded, watch) = config_loader::watch_for(fleet, sources, watching, move |update| {
         updates.send_modify(|found| found.apply_update(update, &root_namespace));
     })
@@ -100,6 +103,7 @@ fn load(
 fn follow_members(
     settings: &Settings,
     sender: watch::Sender<SourcesState>,
+    recheck: Recheck,
 ) -> Result<Option<Watch>, StartError> {
     let Some(file) = &settings.clusters else {
         return Ok(None);
@@ -112,6 +116,7 @@ fn follow_members(
             found.members.settings =
                 told.map(|told| servers.with_clusters_of_servers(&told).into());
         });
+        recheck.run();
     });
     let watch = watch.map_err(failed("cannot watch the file of --clusters"))?;
     Ok(Some(watch))
@@ -122,6 +127,7 @@ fn follow_members(
 fn follow_mesh_config(
     settings: &Settings,
     sender: watch::Sender<SourcesState>,
+    recheck: Recheck,
 ) -> Result<Option<Watch>, StartError> {
     let Some(file) = settings.mesh_config.clone() else {
         if let Some(control) = &settings.control {
@@ -129,10 +135,10 @@ fn follow_mesh_config(
             let namespace = identity.root_namespace.clone();
             let updates = sender.clone();
             let update = move |update| {
-                let state = MeshConfigState::of_config_map(update, |flag, value| {
-                    identity.has_setting(flag, value)
-                });
+                let state = MeshConfigState::of_config_map(update, &identity);
                 sender.send_modify(|found| found.mesh = state);
+                let recheck = recheck.clone();
+                tokio::task::spawn_blocking(move || recheck.run());
             };
             let awaited = MeshConfigState {
                 // a saved state may be of a server that does not answer now
@@ -144,9 +150,10 @@ fn follow_mesh_config(
         }
         return Ok(None);
     };
-    let path = file.path.clone();
+    let (path, own) = (file.path.clone(), Arc::clone(&settings.identity.own));
     let watch = config_loader::watch_settings(&path, file.config.clone(), move |update| {
-        sender.send_modify(|found| found.mesh = file.updated(update));
+        sender.send_modify(|found| found.mesh = file.updated(update, &own));
+        recheck.run();
     });
     let watch = watch.map_err(failed("cannot watch the file of --mesh-config"))?;
     Ok(Some(watch))

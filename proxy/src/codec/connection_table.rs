@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::exchange::downstream::connection::Handshake;
 use crate::runtime::clock::{Clock, TICK, Tick};
 use crate::snapshot::ListenerKey;
 
@@ -46,6 +47,15 @@ pub(crate) struct ConnectionTable {
     /// Connections subject to a security policy, by the address of their timer. Separate from the timers, since there
     /// may be very many connections without a policy.
     governed: RefCell<HashMap<usize, Governed>>,
+    /// TLS sessions that the proxy terminates, by the address of their timer.
+    sessions: RefCell<HashMap<usize, Session>>,
+}
+
+/// TLS session of a connection.
+#[derive(Debug)]
+struct Session {
+    tls: Rc<Handshake>,
+    timer: Weak<ConnectionTimer>,
 }
 
 /// A connection subject to a security policy.
@@ -113,6 +123,15 @@ impl ConnectionTimer {
     fn draining(&self) -> Option<Tick> {
         let since = self.draining.get();
         (since < ANNOUNCED).then_some(since)
+    }
+
+    /// Begins a drain; `false` if the connection drains already.
+    fn drain(&self, now: Tick) -> bool {
+        let begins = self.draining().is_none();
+        if begins {
+            self.draining.set(now);
+        }
+        begins
     }
 
     fn is_announced(&self) -> bool {
@@ -220,6 +239,21 @@ impl ConnectionHandle {
         }
     }
 
+    /// Notes the TLS session of the client.
+    pub(crate) fn enter_session(&self, tls: &Rc<Handshake>) {
+        let session = Session {
+            tls: Rc::clone(tls),
+            timer: Rc::downgrade(&self.timer),
+        };
+        let mut all = self.connection_table.sessions.borrow_mut();
+        all.insert(self.key(), session);
+    }
+
+    /// Drains the connection.
+    pub(crate) fn drain(&self) {
+        self.timer.drain(self.now());
+    }
+
     fn key(&self) -> usize {
         Rc::as_ptr(&self.timer).addr()
     }
@@ -246,6 +280,10 @@ impl Drop for ConnectionHandle {
         if !governed.is_empty() {
             governed.remove(&self.key());
         }
+        let mut sessions = self.connection_table.sessions.borrow_mut();
+        if !sessions.is_empty() {
+            sessions.remove(&self.key());
+        }
     }
 }
 
@@ -267,6 +305,7 @@ impl ConnectionTable {
             closed: RefCell::default(),
             ends_idle: Cell::default(),
             governed: RefCell::default(),
+            sessions: RefCell::default(),
         }
     }
 
@@ -316,13 +355,20 @@ impl ConnectionTable {
         self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
         self.each_forbidden(listener, |otherwise| otherwise.min(now));
-        self.wake_each(|timer| {
-            let begins = *timer.listener == *listener && timer.draining().is_none();
-            if begins {
-                timer.draining.set(now);
+        self.wake_each(|timer| *timer.listener == *listener && timer.drain(now));
+    }
+
+    /// Drains connections by their TLS session.
+    pub(crate) fn drain_sessions(&self, is_refused: impl Fn(&ListenerKey, &Handshake) -> bool) {
+        let now = self.clock.advance();
+        for Session { tls, timer } in self.sessions.borrow().values() {
+            if let Some(timer) = timer.upgrade()
+                && is_refused(&timer.listener, tls)
+                && timer.drain(now)
+            {
+                timer.wake();
             }
-            begins
-        });
+        }
     }
 
     /// Closes draining connections as soon as they are idle.

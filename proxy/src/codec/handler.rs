@@ -44,6 +44,11 @@ pub trait Handler: 'static {
         std::future::ready(None)
     }
 
+    /// Draws the destination of a raw TCP connection before its handshake; `None` if it has none.
+    fn draw(&self, _asked: &DownstreamTcp) -> Option<u64> {
+        None
+    }
+
     /// Records a request that the codec rejected.
     fn refused(&self, _connection: &Connection, _unserved: &Unserved<'_>) {}
 }

@@ -21,7 +21,7 @@ use crate::exchange::downstream::peer_stats::PeerStats;
 use crate::runtime::clock::Tick;
 use crate::telemetry::Counter;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
-use crate::tls::{Identity, Name, Peer};
+use crate::tls::{Identity, Name, Peer, ServerTls};
 
 pub use super::settings::handshake::Settings;
 
@@ -35,8 +35,8 @@ pub struct HandshakeSettings {
     pub config: Arc<ServerConfig>,
     /// Name that the client requested (SNI).
     pub server_name: Option<Arc<str>>,
-    /// Certificate of the proxy.
-    pub own: Option<Arc<Identity>>,
+    /// TLS configuration of the server.
+    pub server: Arc<ServerTls>,
     /// Newest version that the client supports, as on the wire.
     pub version: u16,
     /// Deadline of the handshake.
@@ -74,32 +74,45 @@ impl<A: Handler> AcceptedConnection<A> {
             }
         };
         member.enter_tls();
-        let peer = Peer::of(encrypted.session());
+        let session = encrypted.session();
+        let mut peer = Peer::of(session);
+        if let Some(verifier) = &terms.server.fallback
+            && verifier.refuses(session.peer_certificates().unwrap_or_default())
+        {
+            peer.certificate = None;
+        }
         server.count(if peer.resumed {
             Counter::TlsHandshakesResumed
         } else {
             Counter::TlsHandshakesFull
         });
-        let tls = Handshake {
+        let own = terms.server.identities.first().cloned();
+        let tls = Rc::new(Handshake {
             client_cert: client_cert(
                 &peer,
-                terms.own.as_deref(),
+                own.as_deref(),
                 server.settings.tls.forward_certificate,
             ),
             server_name: terms.server_name,
             version: peer.version.unwrap_or_default(),
             cipher: peer.cipher.unwrap_or_default(),
             peer: peer.certificate.map(Box::new),
-            own: terms.own,
+            own,
+            server: Some(terms.server),
             peer_stats: PeerStats::default(),
-        };
+        });
+        member.enter_session(&tls);
+        if !server.accepts(&downstream.listener, &tls) {
+            // the configuration has changed since the client hello
+            member.drain();
+        }
         let transport = Transport::Tls(Box::new(encrypted));
         Some(Box::new(AcceptedConnection {
             server,
             socket: Socket::new(transport, counts),
             member,
             downstream,
-            tls: Some(Rc::new(tls)),
+            tls: Some(tls),
         }))
     }
 

@@ -183,13 +183,32 @@ struct Limits {
 impl<A: Handler> AcceptedConnection<A> {
     /// Proxies the connection as raw TCP by the first matching route; without routes, closes and records it.
     pub async fn opaque(
+        self: Box<Self>,
+        routes: Option<Arc<OpaqueRoutes>>,
+        server_name: Option<Box<str>>,
+    ) {
+        self.drawn_opaque(routes, server_name, None).await;
+    }
+
+    /// Draws the destination of the connection before its handshake; `None` if it has none.
+    pub fn draw(&self, routes: &Arc<OpaqueRoutes>, server_name: Option<&str>) -> Option<u64> {
+        self.server.handler.draw(&DownstreamTcp {
+            server_name: server_name.map(Arc::from),
+            ..self.asked(Some(Arc::clone(routes)))
+        })
+    }
+
+    /// Proxies the connection as [`opaque`](Self::opaque) does, to the destination that was drawn.
+    pub async fn drawn_opaque(
         mut self: Box<Self>,
         routes: Option<Arc<OpaqueRoutes>>,
         server_name: Option<Box<str>>,
+        draw: Option<u64>,
     ) {
         let asked = DownstreamTcp {
             server_name: server_name.map(Arc::from),
             tls: self.tls.take(),
+            draw,
             ..self.asked(routes)
         };
         // Boxed, so that memory needed only to connect is freed afterwards.
@@ -214,6 +233,7 @@ impl<A: Handler> AcceptedConnection<A> {
             is_undecided: false,
             routes,
             connect: None,
+            draw: None,
         }
     }
 

@@ -6,7 +6,7 @@ mod pending;
 pub(super) mod scratch;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,9 +20,10 @@ use super::refusal::{Refusal, RefusalReply as _};
 use super::settings::Settings;
 use super::settings::timeouts::Timeouts;
 use super::socket::Counted;
+use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::task::Supervisor;
-use crate::snapshot::{Direction, ListenerKey, Service};
+use crate::snapshot::{Chains, Direction, Handling, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 use wire::http2::worker_buffers::WorkerBuffers;
 
@@ -46,6 +47,8 @@ pub struct Server<A> {
     pub(super) stats: RefCell<BTreeMap<ListenerKey, Arc<ListenerStats>>>,
     pub(super) handshakes: Pending,
     pub(super) known_clients: KnownClients,
+    /// TLS servers of open listeners when their connections were last judged by them ([`Chains::servers`]).
+    judged_by: RefCell<BTreeMap<ListenerKey, u64>>,
 }
 
 impl<A: Handler> Server<A> {
@@ -80,6 +83,7 @@ impl<A: Handler> Server<A> {
             stats: RefCell::default(),
             handshakes: Pending::default(),
             known_clients: KnownClients::default(),
+            judged_by: RefCell::default(),
         }
     }
 
@@ -156,7 +160,47 @@ impl<A: Handler> Server<A> {
     /// HTTP/2 by GOAWAY.
     pub fn drain_listener(&self, listener: &ListenerKey) {
         self.stats.borrow_mut().remove(listener);
+        self.judged_by.borrow_mut().remove(listener);
         self.connection_table.drain(listener);
+    }
+
+    /// Drains connections of clients that the changed TLS servers of open listeners could refuse.
+    pub fn enforce_client_certificates<'k>(&self, open: impl Iterator<Item = &'k ListenerKey>) {
+        let mut judged_by = self.judged_by.borrow_mut();
+        let changed = open.filter(|key| {
+            let now = self.chains(key).map_or(0, |chains| chains.servers);
+            let before = judged_by.insert(ListenerKey::clone(key), now);
+            before.is_some_and(|before| before != now)
+        });
+        let changed: BTreeSet<&ListenerKey> = changed.collect();
+        if !changed.is_empty() {
+            self.connection_table
+                .drain_sessions(|key, tls| changed.contains(key) && !self.accepts(key, tls));
+        }
+    }
+
+    /// Whether the TLS server of a client, as configured now, surely accepts the client as well.
+    pub(super) fn accepts(&self, listener: &ListenerKey, tls: &Handshake) -> bool {
+        let (Some(before), Some(chains)) = (&tls.server, self.chains(listener)) else {
+            return true;
+        };
+        let Some(chain) = chains.find(tls.server_name.as_deref()) else {
+            return true;
+        };
+        match &chain.handling {
+            Handling::Terminate { tls: Some(now), .. } => now.accepts_clients_of(before),
+            Handling::Terminate { tls: None, .. } => chain.clients.is_none(),
+            Handling::AutoPassthrough(_) | Handling::Passthrough(_) => false,
+        }
+    }
+
+    /// Returns the TLS servers of a listener that accepts TLS alone.
+    fn chains(&self, listener: &ListenerKey) -> Option<Arc<Chains>> {
+        let address = listener.address.ip_or_loopback();
+        match &self.handler.listener(listener, address)?.service {
+            Service::Tls(chains) => Some(Arc::clone(chains)),
+            _ => None,
+        }
     }
 
     /// Drains connections that the security policy of their listener now forbids.

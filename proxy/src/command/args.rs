@@ -1,25 +1,35 @@
 //! Arguments that several commands share.
 
 mod address;
+mod client_cert;
 mod control;
+mod gateways;
 mod limits;
+mod metrics;
 mod sidecar;
+mod tracing;
 mod workload;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
+use config_loader::resource::istio::{MeshConfig, ProxySettings};
+use config_loader::{Diagnostic, ReadOptions};
 
 pub(super) use address::socket_address;
+pub use client_cert::ClientCertHeaderArg;
 pub use control::{ControlArgs, node};
+pub use gateways::{GatewayArgs, GatewayPoolArgs};
 pub use limits::{LimitArgs, LimitServiceArgs};
+pub use metrics::{MetricsArgs, SwitchArg};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
+use super::own_settings::{self, OwnSettings};
 use crate::control::mesh_config::MeshConfigFile;
 use crate::control::remote_clusters::ClustersFile;
+pub use tracing::{CompressionArg, TracingArgs};
 pub use workload::WorkloadArgs;
 
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay};
@@ -101,7 +111,6 @@ impl ReadingArgs {
             enforce_source_subnet: self.enforce_source_subnet,
             first_ejection_is_capped: identity.mesh.first_ejection_is_capped,
             exports: identity.mesh_config.exports,
-            path_normalization: identity.path_normalization(),
         }
     }
 }
@@ -169,6 +178,14 @@ pub struct IdentityArgs {
     /// flags that are not given
     #[arg(long, value_name = "FILE", env = "STRAIT_MESH_CONFIG", value_parser = read_mesh_config)]
     pub mesh_config: Option<MeshConfigFile>,
+    /// File with the annotations of the pod, as a volume of the downward API has them: `proxy.istio.io/config` has settings of
+    /// this proxy, which win over those of --proxy-config
+    #[arg(long, value_name = "FILE", env = "STRAIT_POD_ANNOTATIONS", value_parser = own_settings::of_annotations)]
+    pub pod_annotations: Option<OwnSettings>,
+    /// Settings of this proxy, YAML or JSON, as `defaultConfig` of Istio's MeshConfig has them, which they win over. Istio's
+    /// injector sets the variable
+    #[arg(long, value_name = "YAML", env = "PROXY_CONFIG", value_parser = own_settings::of_text)]
+    pub proxy_config: Option<OwnSettings>,
     /// Its identity within the mesh.
     #[command(flatten)]
     pub workload: WorkloadArgs,
@@ -213,6 +230,9 @@ pub struct IdentityArgs {
     /// Services that several clusters serve.
     #[command(flatten)]
     pub members: MembersArgs,
+    /// Gateways of the Gateway API.
+    #[command(flatten)]
+    pub gateways: GatewayArgs,
     /// Settings of sidecars.
     #[command(flatten)]
     pub sidecar: SidecarArgs,
@@ -381,12 +401,33 @@ impl IdentityArgs {
         })
     }
 
+    /// Returns the mesh configuration as of the start.
+    fn mesh_config(&self) -> MeshConfig {
+        let file = self.mesh_config.as_ref();
+        file.map(|file| file.config.clone()).unwrap_or_default()
+    }
+
+    /// Returns the settings of this proxy alone.
+    fn own(&self) -> ProxySettings {
+        let own = [&self.pod_annotations, &self.proxy_config];
+        let [pod, text] = own.map(|own| own.clone().unwrap_or_default().settings);
+        pod.or(&text)
+    }
+
+    /// Returns the warnings about them.
+    pub(super) fn own_warnings(&self) -> Vec<Diagnostic> {
+        let own = [&self.pod_annotations, &self.proxy_config].into_iter();
+        let own = own.flatten().flat_map(|own| own.warnings.clone());
+        own.collect()
+    }
+
     /// Returns the identity that these arguments describe.
     pub fn identity(&self) -> Identity {
         let mode = match self.mode {
             ModeArg::Gateway => Mode::Gateway,
             ModeArg::Sidecar => Mode::Sidecar,
         };
+        let own = self.own();
         Identity {
             mode,
             cluster: self
@@ -414,16 +455,19 @@ impl IdentityArgs {
                 .flatten()
                 .cloned()
                 .collect(),
-            mesh_config: self
-                .mesh_config
-                .as_ref()
-                .map(|file| Arc::new(file.config.clone()))
-                .unwrap_or_default(),
+            mesh_config: Arc::new(self.mesh_config().of_proxy(&own)),
+            own: Arc::new(own),
             rate_limit_service: self
                 .limits
                 .rate_limit_service
                 .clone()
                 .and_then(|service| service.0),
+            tracing: Some(Arc::default()),
+            traces_by_flags: false,
+            samples_by_flags: false,
+            logs_by_flags: false,
+            counts_rules: false,
+            gateways: self.gateways.settings(),
             sockets: self.sidecar.sockets(mode),
             mesh: MeshDefaults {
                 unknown_destinations: self.sidecar.unknown_destinations(),

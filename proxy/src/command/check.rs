@@ -1,7 +1,9 @@
 //! `strait check`: validate configuration and list every finding.
 
+mod about;
 mod access;
 mod paths;
+mod telemetries;
 
 use std::env;
 use std::io::{IsTerminal, Write};
@@ -9,23 +11,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use config_loader::diagnostic::Code;
+use config_loader::catalog::gateway_api::status::CrdBundle;
 use config_loader::diagnostic::codes::istio::AZ122;
 use config_loader::diagnostic::codes::references::X326;
 use config_loader::diagnostic::render;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
-use config_loader::resource::{Line, Object};
-use config_loader::{AccessTable, Diagnostic, Fleet, Loaded, NamedText, Severity};
+use config_loader::{AccessTable, Diagnostic, Fleet, Loaded, NamedText, ObjectRef, Severity};
+use config_server::conditions::{GatewayController, preview};
+use serde_json::{Value, json};
 
 use super::args::{IdentityArgs, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::compile::certificates::Scope;
 use crate::compile::{lacks_export_listener, unknown_provider};
 use crate::control::certificates;
+use crate::control::remote_clusters::workload;
 use crate::control::selected::selected;
 use crate::identity::Identity;
 use crate::tls::Store;
+use about::warning_about;
 use paths::Paths;
 
 /// Environment variable with paths, for a command line without any.
@@ -41,7 +46,7 @@ Examples:
   strait check ./mesh
   strait check --config ./mesh --namespace istio-system --labels istio=ingressgateway
   strait check ./mesh --cluster eu/a/prod/c1 --clusters clusters.yaml
-  strait check -f 'mesh/*.yaml' -o json | jq '.[] | .code'
+  strait check -f 'mesh/*.yaml' -o json | jq '.findings[].code'
   kustomize build . | strait check -
   strait check mesh/cart.yaml --context mesh
   strait check ./mesh -o github       annotations for a pull request
@@ -93,7 +98,7 @@ pub struct CheckArgs {
 pub enum Output {
     /// For a person at a terminal
     Text,
-    /// One array, for programs
+    /// One object, for programs: the findings, and the statuses that objects of the Gateway API would have
     Json,
     /// Annotations of GitHub Actions
     Github,
@@ -111,6 +116,7 @@ pub fn run(args: &CheckArgs) -> u8 {
     let identity = args.identity.identity();
     check_export_listeners(&mut loaded, text.as_ref(), &identity);
     check_providers(&mut loaded, text.as_ref(), &identity);
+    telemetries::check(&mut loaded, text.as_ref(), &identity);
     check_certificates(&mut loaded, text.as_ref(), &identity);
     if let Some(file) = &args.identity.mesh_config {
         loaded.diagnostics.extend(file.warnings.iter().cloned());
@@ -119,7 +125,11 @@ pub fn run(args: &CheckArgs) -> u8 {
         leave_out_context(args, &mut loaded);
     }
     let table = check_access(args, &mut loaded, identity);
-    let mut text = render(&loaded, args.output, style());
+    let statuses = match args.output {
+        Output::Json => statuses(args, &loaded),
+        Output::Text | Output::Github => Value::Null,
+    };
+    let mut text = render(&loaded, statuses, args.output, style());
     if args.output == Output::Text && !table.is_empty() {
         text = format!("{table}\n{text}");
     }
@@ -196,11 +206,13 @@ fn leave_out_context(args: &CheckArgs, loaded: &mut Loaded) {
 
 /// Returns the fleet as the proxy sees it: its local cluster and its remote clusters.
 fn fleet(args: &CheckArgs) -> Fleet {
+    let of_controller = &args.identity.gateways.of_controller;
     let members = &args.identity.members;
     let mesh = members.gloo_mesh.as_ref();
     let own = args.identity.cluster.as_deref();
+    let identity = args.identity.identity();
     Fleet {
-        naming: args.identity.identity().naming(),
+        naming: identity.naming(),
         own: own.and_then(ClusterKey::parse),
         told: members.clusters.as_ref().map_or_else(Vec::new, |file| {
             file.clusters.iter().map(Into::into).collect()
@@ -211,6 +223,10 @@ fn fleet(args: &CheckArgs) -> Fleet {
         }),
         namespace: Some(args.identity.namespace().into()),
         root_namespace: Some(args.identity.root_namespace.as_str().into()),
+        gateway_controller: Some(of_controller.gateway_controller.as_str().into()),
+        has_gateway_pool: !of_controller.pool().is_empty(),
+        path_normalization: identity.path_normalization(),
+        workload: workload(&identity),
     }
 }
 
@@ -265,19 +281,6 @@ fn check_providers(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Ide
     loaded.diagnostics.extend(found);
 }
 
-/// Returns a warning about an object as a whole.
-fn warning_about<T>(object: &Object<T>, code: Code, message: &str) -> Diagnostic {
-    let file = Arc::clone(&object.provenance.file);
-    let mut found = Diagnostic::about_file(Severity::Warning, code, file, message);
-    found.object = Some(object.id.clone());
-    (
-        found.location.line,
-        found.location.column,
-        found.location.len,
-    ) = (object.line_of(Line(0)), 1, 1);
-    found
-}
-
 /// Adds findings about the certificates that resources name, in files and Secrets.
 fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
     let store = Store::default();
@@ -292,8 +295,36 @@ fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &
     });
 }
 
-/// Renders all findings; the text format ends with a summary.
-fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
+/// Returns the status that `strait control` would write to objects of the Gateway API.
+fn statuses(args: &CheckArgs, loaded: &Loaded) -> Value {
+    let of_controller = &args.identity.gateways.of_controller;
+    let controller = GatewayController {
+        name: of_controller.gateway_controller.clone(),
+        pool: of_controller.pool(),
+        root_namespace: args.identity.root_namespace.clone(),
+        crds: CrdBundle {
+            is_experimental: true,
+            version: None,
+        },
+        ..GatewayController::default()
+    };
+    let domain = &args.identity.domain;
+    let all = preview(controller, domain, &loaded.set, &loaded.diagnostics);
+    let all = all.into_iter().map(|(object, status)| {
+        let ObjectRef {
+            kind,
+            namespace,
+            name,
+            ..
+        } = object;
+        let object = json!({"kind": kind.as_str(), "namespace": *namespace, "name": *name});
+        json!({"object": object, "status": status})
+    });
+    all.collect()
+}
+
+/// Renders all findings; the text format ends with a summary, and JSON has the statuses of objects as well.
+fn render(loaded: &Loaded, statuses: Value, output: Output, style: render::Style) -> String {
     let found = &loaded.diagnostics;
     match output {
         Output::Text => {
@@ -313,7 +344,10 @@ fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
                 counted(warnings, "warning"),
             )
         }
-        Output::Json => render::json(found),
+        Output::Json => {
+            let all = json!({"findings": render::json(found), "statuses": statuses});
+            format!("{all:#}\n")
+        }
         Output::Github => render::github(found),
     }
 }

@@ -1,6 +1,7 @@
 //! `strait control`: the config server, its tokens, and its objects as files.
 
 mod args;
+mod gateways;
 mod imports;
 mod status;
 mod transfer;
@@ -8,7 +9,9 @@ mod wait;
 
 use std::path::Path;
 
+use config_loader::catalog::gateway_api::status::CrdBundle;
 use config_server::access::{pki, tokens};
+use config_server::conditions::GatewayController;
 use config_server::lease::Times;
 use config_server::store::etcd::{EtcdSettings, Shared};
 use config_server::{Settings, StatusFor, start};
@@ -83,6 +86,14 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
         etcd: args.data.etcd.settings(),
         context: args.context.clone(),
         connections_max: connections_max(),
+        controller: GatewayController {
+            // the schemas of the server have the fields of both channels
+            crds: CrdBundle {
+                is_experimental: true,
+                version: None,
+            },
+            ..args.gateways.controller()
+        },
         ..Settings::new(args.data.data.clone(), args.listen)
     };
     let server = start(&settings).await?;
@@ -124,6 +135,7 @@ fn status_for(args: &ServerArgs) -> Option<StatusFor> {
         lease_namespace: args.lease_namespace.clone(),
         identity: identity(),
         times: Times::default(),
+        controller: args.gateways.controller(),
     })
 }
 

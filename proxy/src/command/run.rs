@@ -1,5 +1,6 @@
 //! `strait run`: serves traffic, and follows every change of the configuration.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,28 +8,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use config_loader::ReadOptions;
+use config_loader::{ReadOptions, parse_log_format};
 use ipnet::IpNet;
 
-use super::args::{ConfigArgs, IdentityArgs, LimitArgs, node, socket_address};
+use super::args::{
+    ClientCertHeaderArg, ConfigArgs, IdentityArgs, LimitArgs, MetricsArgs, SwitchArg, TracingArgs,
+    node, socket_address,
+};
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
+use super::otel;
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
-use crate::app::{self, Settings};
+use crate::app::{self, SettingOrigin, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
+use crate::control::Started;
 use crate::control::key_sets::KeySetSettings;
 use crate::exchange::downstream::origin::{
     INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
 };
 use crate::exchange::settings::{
-    ExchangeSettings, FAILOVER_REPLAY_BYTES, RETRY_BODY_BYTES, RETRY_BODY_BYTES_TOTAL,
+    ClientCertHeader, ExchangeSettings, FAILOVER_REPLAY_BYTES, RETRY_BODY_BYTES,
+    RETRY_BODY_BYTES_TOTAL,
 };
-use crate::identity::Mode;
+use crate::identity::{Identity, Mode};
 use crate::runtime::threads;
-use crate::telemetry::{AccessLogFormat, AccessLogTarget, LogControl};
+use crate::telemetry::{AccessLogFormat, AccessLogTarget, LogControl, LogSample};
 use crate::worker::WORKERS_MAX;
 
 /// Arguments of `strait run`.
@@ -70,6 +77,9 @@ pub struct RunArgs {
     /// Sidecar flags that were given.
     #[arg(skip)]
     pub given: GivenFlags,
+    /// Origins of settings that resources have values for.
+    #[arg(skip)]
+    pub origins: Vec<SettingOrigin>,
 }
 
 /// Settings of serving; shared by `run` and `demo`.
@@ -131,9 +141,21 @@ pub struct ServeArgs {
     /// Maximum time that the start waits for the key sets of issuers; until a key set is there, its tokens get 401
     #[arg(long, value_name = "DURATION", default_value = "5s", env = "STRAIT_JWKS_READY_TIMEOUT", value_parser = duration)]
     pub jwks_ready_timeout: Duration,
-    /// Access log: Istio's text format, JSON, or none
-    #[arg(long, value_enum, default_value_t = AccessLogArg::Text, env = "STRAIT_ACCESS_LOG")]
-    pub access_log: AccessLogArg,
+    /// Access log where no Telemetry says otherwise: `text` (Istio's format, the default), `json`, `off`, or a format with
+    /// operators, which is JSON if it begins with `{`. The mesh configuration counts only without this flag and
+    /// `--access-log-path`
+    #[arg(long, value_name = "FORMAT", env = "STRAIT_ACCESS_LOG", value_parser = access_log_arg)]
+    pub access_log: Option<AccessLogArg>,
+    /// Percentage of requests with a line in this log. Failures always have one: status 5xx or none, or a response flag. The
+    /// draw is that of traces with the same percentage
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "100",
+        env = "STRAIT_ACCESS_LOG_SAMPLE",
+        value_parser = log_sample
+    )]
+    pub access_log_sample: LogSample,
     /// File that the access log is appended to; default: standard output
     #[arg(long, value_name = "FILE", env = "STRAIT_ACCESS_LOG_PATH")]
     pub access_log_path: Option<PathBuf>,
@@ -190,6 +212,17 @@ pub struct ServeArgs {
         help_heading = "Sidecar"
     )]
     pub forward_client_certificate: bool,
+    /// Treatment of the header `x-forwarded-client-cert` at a gateway. A sidecar always sends the certificate of a verified
+    /// client alone
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_name = "DETAILS",
+        default_value = "SANITIZE_SET",
+        env = "STRAIT_CLIENT_CERT_HEADER"
+    )]
+    pub client_cert_header: ClientCertHeaderArg,
     /// Value of the `server` response header; empty keeps the upstream's [default: istio-envoy, and envoy in what a sidecar
     /// answers its own workload]
     #[arg(long, value_name = "NAME", env = "STRAIT_SERVER_NAME")]
@@ -212,6 +245,12 @@ pub struct ServeArgs {
     /// Limits of clients.
     #[command(flatten)]
     pub limits: LimitArgs,
+    /// Traces.
+    #[command(flatten)]
+    pub tracing: TracingArgs,
+    /// Metrics.
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// Networks whose clients are internal: the proxy trusts their x-envoy- request headers and keeps their
     /// x-request-id; default: none
     #[arg(
@@ -263,15 +302,31 @@ pub struct ServeArgs {
     pub shadow_host_suffix: bool,
 }
 
-/// `--access-log`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AccessLogArg {
-    /// Istio's default text format, a line per request
-    Text,
-    /// A JSON object per request
-    Json,
-    /// No access log
-    Off,
+/// `--access-log`: the format of a line; `None` for no log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLogArg(pub Option<AccessLogFormat>);
+
+/// Parses `--access-log-sample`.
+fn log_sample(text: &str) -> Result<LogSample, String> {
+    let percent = text.parse().ok().and_then(LogSample::of);
+    percent.ok_or_else(|| "write a percentage from 0 to 100, such as 1 or 0.5".to_owned())
+}
+
+/// Parses `--access-log`.
+fn access_log_arg(text: &str) -> Result<AccessLogArg, String> {
+    Ok(AccessLogArg(match text {
+        "json" => Some(AccessLogFormat::Json),
+        "off" => None,
+        "text" => Some(AccessLogFormat::Text),
+        format if format.contains('%') || format.starts_with('{') => {
+            Some(AccessLogFormat::Custom(parse_log_format(format)?))
+        }
+        _ => {
+            return Err(
+                "write text, json, off, or a format with operators, such as %PROTOCOL%".to_owned(),
+            );
+        }
+    }))
 }
 
 /// `--ready-with-rejected`.
@@ -315,6 +370,11 @@ impl RunArgs {
             .clusters
             .clone_from(&self.identity.members.clusters);
         settings.mesh_config.clone_from(&self.identity.mesh_config);
+        let findings = &mut settings.started.findings;
+        findings.extend(self.identity.own_warnings());
+        let contradicted = self.origins.iter().filter_map(SettingOrigin::finding);
+        findings.extend(contradicted);
+        settings.origins.clone_from(&self.origins);
         Ok(settings)
     }
 }
@@ -325,13 +385,22 @@ impl ServeArgs {
     /// # Errors
     ///
     /// Fails when a value cannot be used; the text is for users.
-    pub fn settings(
-        &self,
-        paths: Vec<PathBuf>,
-        identity: crate::identity::Identity,
-    ) -> Result<Settings, String> {
-        let exchange = self.exchange(identity.mode == Mode::Sidecar)?;
+    pub fn settings(&self, paths: Vec<PathBuf>, identity: Identity) -> Result<Settings, String> {
+        let exchange = self.exchange(&identity)?;
         let forwards = self.forward_client_certificate || identity.mode == Mode::Gateway;
+        let reader = otel::Reader::new(&self.tracing, &exchange.environment);
+        let (traces, trace_notes) = reader.read()?;
+        let identity = Identity {
+            counts_rules: self.metrics.rule_metrics == SwitchArg::On,
+            logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
+            tracing: traces.as_ref().map(|traces| Arc::clone(&traces.tracing)),
+            traces_by_flags: traces
+                .as_ref()
+                .is_some_and(|traces| traces.export.is_some()),
+            samples_by_flags: self.tracing.trace_sampling.is_some()
+                || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
+            ..identity
+        };
         Ok(Settings {
             paths,
             control: None,
@@ -341,6 +410,8 @@ impl ServeArgs {
             keeps_policies: self.authz_keep_on_empty,
             clusters: None,
             mesh_config: None,
+            started: Started::default(),
+            origins: Vec::new(),
             identity,
             concurrency: self.concurrency(),
             admin: self.admin,
@@ -354,44 +425,50 @@ impl ServeArgs {
                 blocked: self.jwks_blocked.clone(),
                 ready_timeout: self.jwks_ready_timeout,
             },
-            access_log: match self.access_log {
-                AccessLogArg::Text => Some(AccessLogFormat::Text),
-                AccessLogArg::Json => Some(AccessLogFormat::Json),
-                AccessLogArg::Off => None,
+            access_log: match &self.access_log {
+                Some(AccessLogArg(format)) => format.clone(),
+                None => Some(AccessLogFormat::Text),
             },
+            access_log_sample: self.access_log_sample,
             access_log_target: match &self.access_log_path {
                 None => AccessLogTarget::Stdout,
                 Some(path) => AccessLogTarget::File(path.clone()),
             },
+            traces,
+            trace_notes,
             log_level: self.log_level.clone(),
             pre_drain: self.pre_drain,
             drain_time: self.drain_time,
             outbound_drain: None,
             exit_with: None,
             app_probers: AppProbers::default(),
-            codec: codec::Settings {
-                http1: http1::Settings {
-                    http10: match self.http10 {
-                        Http10Arg::Accept => Http10::Accept,
-                        Http10Arg::Refuse => Http10::Refuse,
-                    },
-                    ..http1::Settings::default()
-                },
-                tls: handshake::Settings {
-                    timeout: self.tls_handshake_timeout,
-                    forward_certificate: forwards,
-                    ..handshake::Settings::default()
-                },
-                timeouts: codec::Timeouts {
-                    drain: self.drain_time,
-                    policy_drain: self.policy_drain,
-                    detection: self.protocol_detection_timeout,
-                    ..codec::Timeouts::default()
-                },
-                ..codec::Settings::default()
-            },
+            codec: self.codec(forwards),
             exchange,
         })
+    }
+
+    fn codec(&self, forwards: bool) -> codec::Settings {
+        codec::Settings {
+            http1: http1::Settings {
+                http10: match self.http10 {
+                    Http10Arg::Accept => Http10::Accept,
+                    Http10Arg::Refuse => Http10::Refuse,
+                },
+                ..http1::Settings::default()
+            },
+            tls: handshake::Settings {
+                timeout: self.tls_handshake_timeout,
+                forward_certificate: forwards,
+                ..handshake::Settings::default()
+            },
+            timeouts: codec::Timeouts {
+                drain: self.drain_time,
+                policy_drain: self.policy_drain,
+                detection: self.protocol_detection_timeout,
+                ..codec::Timeouts::default()
+            },
+            ..codec::Settings::default()
+        }
     }
 
     fn concurrency(&self) -> NonZeroUsize {
@@ -420,7 +497,8 @@ impl ServeArgs {
         Ok(networks.copied().collect())
     }
 
-    fn exchange(&self, is_sidecar: bool) -> Result<ExchangeSettings, String> {
+    fn exchange(&self, identity: &Identity) -> Result<ExchangeSettings, String> {
+        let is_sidecar = identity.mode == Mode::Sidecar;
         let server_name = |default: &'static str| match self.server_name.as_deref() {
             None => Ok(Some(http::HeaderValue::from_static(default))),
             Some("") => Ok(None),
@@ -429,13 +507,23 @@ impl ServeArgs {
                 .map_err(|_| format!("--server-name: {name:?} is not a header value")),
         };
         let variables = std::env::vars_os();
-        let environment = variables.filter_map(|(name, value)| {
+        let own = variables.filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
+        let proxies = &identity.mesh_config.proxies;
+        let mesh_id = proxies.mesh_id.iter();
+        let mesh_id = mesh_id.map(|id| ("ISTIO_META_MESH_ID".to_owned(), id.to_string()));
+        let mut environment: BTreeMap<String, String> = mesh_id.collect();
+        environment.extend(proxies.variables.clone());
+        environment.extend(own);
         Ok(ExchangeSettings {
             server_name: server_name("istio-envoy")?,
             outbound_server_name: server_name("envoy")?,
             is_sidecar,
+            client_cert_header: match is_sidecar {
+                true => ClientCertHeader::SanitizeSet,
+                false => self.client_cert_header.into(),
+            },
             keep_request_id: self.keep_request_id,
             internal_addresses: self.internal_addresses()?,
             trusted_hops: usize::from(self.trusted_hops),
@@ -446,8 +534,10 @@ impl ServeArgs {
             rate_limit_timeout: self.limits.rate_limit_timeout,
             rate_limit_fail_closed: self.limits.rate_limit_fail_closed,
             forwarded_host: self.forwarded_host,
+            exemplars: self.metrics.exemplars == SwitchArg::On,
+            metric_series_max: self.metrics.metric_series_max,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),
-            environment: Arc::new(environment.collect()),
+            environment: Arc::new(environment),
             shadow_host_suffix: self.shadow_host_suffix,
             retry_body_bytes: self.retry_body_bytes,
             retry_body_bytes_per_worker: self.retry_body_bytes_total / self.concurrency(),

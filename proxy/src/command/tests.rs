@@ -103,7 +103,7 @@ fn flags() -> Vec<(String, String, clap::Arg)> {
 const READ_BY_HAND: [&str; 1] = ["check --config"];
 
 /// Variables in which Kubernetes manifests pass the identity of the pod to a container.
-const OF_PODS: [&str; 2] = ["POD_NAME", "POD_NAMESPACE"];
+const OF_PODS: [&str; 3] = ["POD_NAME", "POD_NAMESPACE", "PROXY_CONFIG"];
 
 #[test]
 fn each_flag_has_an_environment_variable() {
@@ -150,7 +150,8 @@ fn mesh_config_sets_flags_that_are_not_given() {
         PathNormalization::MergeSlashes
     );
     assert_eq!(args.serve.trusted_hops, 1);
-    assert_eq!(args.serve.access_log, run::AccessLogArg::Off);
+    assert_eq!(args.serve.access_log, None);
+    assert!(identity.mesh_config.is_given && identity.mesh_config.access_log.is_none());
     assert_eq!(args.serve.concurrency.map(|count| count.get()), Some(3));
     let args = run(&["--path-normalization", "base"]);
     let identity = args.identity.identity();

@@ -1,62 +1,72 @@
-//! RequestAuthentications that apply to this proxy, as one list of rules. The previous snapshot's is kept while the same
-//! policies apply, and its key sets while their URLs are named.
+//! RequestAuthentications that apply to the same traffic, as one list of rules. That of the previous snapshot is kept while
+//! the same policies apply, and its key sets while their URLs are named.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::catalog::policies_of;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
     JwtRule, KeySource, RemoteKeys as WantedKeys, RequestAuthentication, TokenLocation as Written,
 };
 use hyper::header::{AUTHORIZATION, HeaderName};
 
-use crate::compile::Inputs;
-use crate::compile::applies::workload;
+use crate::compile::applies::ByPolicies;
 use crate::compile::provenance::provenance_of;
 use crate::jwks::RemoteKeys;
-use crate::snapshot::{Authentication, RuleKeys, TokenLocation, TokenRule};
+use crate::snapshot::{Authentication, RuleKeys, Snapshot, TokenLocation, TokenRule};
 
 type Policy = Arc<Object<RequestAuthentication>>;
 
-/// Result of the last compile.
+/// Rules of the last compile, and of the present one.
 #[derive(Default)]
 pub(in crate::compile) struct KeptAuthentication {
-    policies: Vec<Policy>,
-    authentication: Option<Arc<Authentication>>,
+    combined: ByPolicies<RequestAuthentication, Option<Arc<Authentication>>>,
+    /// Key sets of the last snapshot.
+    before: Vec<Arc<RemoteKeys>>,
 }
 
 impl KeptAuthentication {
-    /// Returns the rules that apply to a proxy; `None` without any.
-    pub(in crate::compile) fn follow(
+    /// Begins a compile.
+    pub(in crate::compile) fn start(&mut self, previous: &Snapshot) {
+        self.before = previous.key_sets().cloned().collect();
+        self.combined.start();
+    }
+
+    /// Ends a compile.
+    pub(in crate::compile) fn finish(&mut self) {
+        self.before.clear();
+        self.combined.finish();
+    }
+
+    /// Returns the rules of these policies; `None` without any.
+    pub(in crate::compile) fn combine(
         &mut self,
-        inputs: &Inputs<'_>,
-        previous: Option<&Arc<Authentication>>,
+        selected: Vec<&Policy>,
     ) -> Option<Arc<Authentication>> {
-        let selected =
-            policies_of::<RequestAuthentication>(inputs.resources, workload(inputs.identity));
-        let selected: Vec<Policy> = selected.cloned().collect();
-        let mut pairs = self.policies.iter().zip(&selected);
-        if self.policies.len() != selected.len() || pairs.any(|(a, b)| !Arc::ptr_eq(a, b)) {
-            self.authentication = authentication(&selected, previous).map(Arc::new);
-            self.policies = selected;
+        if selected.is_empty() {
+            return None;
         }
-        self.authentication.clone()
+        if let Some(known) = self.combined.find(&selected) {
+            return known.clone();
+        }
+        let used = self.combined.now().flatten();
+        let used = used.flat_map(|one| &one.remote);
+        let known: Vec<&Arc<RemoteKeys>> = used.chain(&self.before).collect();
+        let made = authentication(&selected, &known).map(Arc::new);
+        self.combined.add(&selected, made.clone());
+        made
     }
 }
 
-fn authentication(
-    policies: &[Policy],
-    previous: Option<&Arc<Authentication>>,
-) -> Option<Authentication> {
-    let all = policies.iter().flat_map(|policy| {
+fn authentication(policies: &[&Policy], known: &[&Arc<RemoteKeys>]) -> Option<Authentication> {
+    let all = policies.iter().copied().flat_map(|policy| {
         let rules = policy.spec.rules.iter();
         rules.map(move |rule| (policy, rule))
     });
     let mut all: Vec<(&Policy, &JwtRule)> = all.collect();
     all.sort_by(|(_, a), (_, b)| a.accepted.issuer.cmp(&b.accepted.issuer));
-    let remote = remote_keys(all.iter().map(|(_, rule)| *rule), previous);
+    let remote = remote_keys(all.iter().map(|(_, rule)| *rule), known);
     let mut locations: Vec<(TokenLocation, Vec<usize>)> = Vec::new();
     let mut at = |location: TokenLocation, rule: Option<usize>| {
         let known = locations.iter_mut().find(|(known, _)| *known == location);
@@ -79,11 +89,8 @@ fn authentication(
         .iter()
         .map(|(policy, rule)| token_rule(policy, rule, &remote));
     let rules: Box<[TokenRule]> = rules.collect();
-    let written = rules.iter().flat_map(|rule| {
-        let claims = rule.claim_headers.iter().map(|(header, _)| header);
-        claims.chain(&rule.payload_header)
-    });
-    let mut outputs: Vec<Box<str>> = written.map(|name| folded(name.as_str())).collect();
+    let written = policies.iter().flat_map(|policy| &policy.spec.outputs);
+    let mut outputs: Vec<Box<str>> = written.map(|name| folded(name)).collect();
     outputs.sort_unstable();
     outputs.dedup();
     let locations = locations
@@ -106,7 +113,7 @@ fn folded(name: &str) -> Box<str> {
 /// Returns the key sets by URL, each with the longest time limit of its rules, and with the keys that it had before.
 fn remote_keys<'a>(
     rules: impl Iterator<Item = &'a JwtRule>,
-    previous: Option<&Arc<Authentication>>,
+    all_known: &[&Arc<RemoteKeys>],
 ) -> BTreeMap<Arc<str>, Arc<RemoteKeys>> {
     let mut wanted: BTreeMap<&Arc<str>, (&WantedKeys, Duration)> = BTreeMap::new();
     for rule in rules {
@@ -116,7 +123,7 @@ fn remote_keys<'a>(
         }
     }
     let known = |url: &str| {
-        let mut known = previous.into_iter().flat_map(|before| &before.remote);
+        let mut known = all_known.iter().copied();
         known.find(|known| *known.url == *url)
     };
     let keys = wanted.into_iter().map(|(url, (keys, timeout))| {

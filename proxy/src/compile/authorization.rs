@@ -11,8 +11,6 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
-use config_loader::catalog::policies_of;
 use config_loader::resource::Object;
 use config_loader::resource::istio::AuthorizationPolicy;
 use config_loader::resource::istio::authorization_policy::{Action, PolicyMode};
@@ -20,7 +18,7 @@ use config_loader::resource::istio::authorization_policy::{Action, PolicyMode};
 use access_policies::KeptAccessPolicies;
 
 use crate::compile::Inputs;
-use crate::compile::applies::workload;
+use crate::compile::applies::ByPolicies;
 use crate::compile::members::Members;
 use crate::identity::Identity;
 use crate::telemetry::{PolicyLabels, StatsRegistry};
@@ -29,12 +27,19 @@ use traffic::authz::{Authorization, DryRun, Policies, Rule, RuleSet};
 /// Largest number of policies with a metric of their own.
 const POLICY_LABELS_MAX: usize = 1_000;
 
-/// Rules of the last compile.
+/// Rules of the last compile, and of the present one.
 #[derive(Default)]
 pub(in crate::compile) struct KeptRules {
     access_policies: KeptAccessPolicies,
+    /// Access policies of this compile.
+    of_gloo: Vec<Arc<Object<AuthorizationPolicy>>>,
+    combined: ByPolicies<AuthorizationPolicy, Combined>,
+}
+
+/// Rules of policies that apply to the same traffic.
+struct Combined {
     policies: Vec<Arc<PolicyRules>>,
-    authorization: Option<Arc<Authorization>>,
+    authorization: Arc<Authorization>,
 }
 
 /// Rules of one policy.
@@ -44,56 +49,85 @@ struct PolicyRules {
     tcp: Vec<Arc<Rule>>,
 }
 
-/// Returns the AuthorizationPolicies that apply to a proxy.
-pub fn selected<'a>(
-    resources: &'a ResourceSet,
-    identity: &'a Identity,
-) -> impl Iterator<Item = &'a Arc<Object<AuthorizationPolicy>>> {
-    policies_of::<AuthorizationPolicy>(resources, workload(identity))
-}
-
 impl KeptRules {
-    /// Returns the policies that apply to a proxy; `None` without any.
-    pub(in crate::compile) fn follow(
+    /// Begins a compile.
+    pub(in crate::compile) fn start(&mut self, inputs: &Inputs<'_>, members: &Members) {
+        let of_gloo = self.access_policies.follow(inputs, members);
+        self.of_gloo = of_gloo.cloned().collect();
+        self.combined.start();
+    }
+
+    /// Ends a compile.
+    pub(in crate::compile) fn finish(&mut self) {
+        self.combined.finish();
+    }
+
+    /// Returns these policies, with the access policies of Gloo; `None` without any.
+    pub(in crate::compile) fn combine(
         &mut self,
+        selected: Vec<&Arc<Object<AuthorizationPolicy>>>,
         inputs: &Inputs<'_>,
-        members: &Members,
     ) -> Option<Arc<Authorization>> {
         let identity = inputs.identity;
-        let mut selected: Vec<_> = selected(inputs.resources, identity).collect();
+        let mut selected: Vec<&Arc<_>> = selected;
         selected.sort_by_key(|policy| {
             (
                 *policy.id.namespace != *identity.root_namespace,
                 policy.age(),
             )
         });
-        selected.extend(self.access_policies.follow(inputs, members));
-        let is_kept = |(kept, policy): (&Arc<PolicyRules>, &&Arc<Object<_>>)| {
-            Arc::ptr_eq(&kept.object, policy)
-        };
-        if self.policies.len() == selected.len() && self.policies.iter().zip(&selected).all(is_kept)
-        {
-            return self.authorization.clone();
+        selected.extend(&self.of_gloo);
+        if selected.is_empty() {
+            return None;
         }
-        let kept = std::mem::take(&mut self.policies).into_iter();
+        if let Some(known) = self.combined.find(&selected) {
+            return Some(Arc::clone(&known.authorization));
+        }
+        let kept = self.combined.all().flat_map(|one| &one.policies);
         let kept: HashMap<_, _> = kept
             .map(|rules| (Arc::as_ptr(&rules.object), rules))
             .collect();
-        let rules = selected.into_iter().enumerate().map(|(number, policy)| {
-            let kept = kept.get(&Arc::as_ptr(policy)).cloned();
+        let others = self.distinct().len();
+        let rules = selected.iter().enumerate().map(|(number, policy)| {
+            let kept = kept.get(&Arc::as_ptr(policy)).copied().cloned();
+            let number = others + number;
             kept.unwrap_or_else(|| {
                 Arc::new(PolicyRules::of(policy, number, identity, inputs.stats))
             })
         });
-        self.policies = rules.collect();
-        self.authorization = (!self.policies.is_empty()).then(|| {
-            Arc::new(Authorization {
-                http: policies(&self.policies, |rules| &rules.http),
-                tcp: policies(&self.policies, |rules| &rules.tcp),
-                counts: counts(&self.policies),
-            })
+        let policies: Vec<Arc<PolicyRules>> = rules.collect();
+        let authorization = Arc::new(Authorization {
+            http: self::policies(&policies, |rules| &rules.http),
+            tcp: self::policies(&policies, |rules| &rules.tcp),
         });
-        self.authorization.clone()
+        let combined = Combined {
+            policies,
+            authorization: Arc::clone(&authorization),
+        };
+        self.combined.add(&selected, combined);
+        Some(authorization)
+    }
+
+    /// Returns the combinations of this compile.
+    pub(in crate::compile) fn all(&self) -> impl Iterator<Item = &Authorization> {
+        self.combined.now().map(|one| &*one.authorization)
+    }
+
+    /// Returns the number of policies of this compile: enforced, in dry run, denying.
+    pub(in crate::compile) fn counts(&self) -> [u64; 3] {
+        let modes = [
+            PolicyMode::Enforced,
+            PolicyMode::DryRun,
+            PolicyMode::Denying,
+        ];
+        let all = self.distinct();
+        modes.map(|mode| all.values().filter(|policy| policy.mode == mode).count() as u64)
+    }
+
+    fn distinct(&self) -> HashMap<*const Object<AuthorizationPolicy>, &AuthorizationPolicy> {
+        let all = self.combined.now().flat_map(|one| &one.policies);
+        all.map(|rules| (Arc::as_ptr(&rules.object), &*rules.object.spec))
+            .collect()
     }
 }
 
@@ -129,20 +163,6 @@ impl PolicyRules {
             http,
         }
     }
-}
-
-/// Returns the number of policies: enforced, in dry run, denying.
-fn counts(all: &[Arc<PolicyRules>]) -> [u64; 3] {
-    let modes = [
-        PolicyMode::Enforced,
-        PolicyMode::DryRun,
-        PolicyMode::Denying,
-    ];
-    modes.map(|mode| {
-        all.iter()
-            .filter(|rules| rules.object.spec.mode == mode)
-            .count() as u64
-    })
 }
 
 fn action_name(action: &Action) -> &'static str {

@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use config_loader::catalog::gateway_api::BackendHost;
 use config_loader::catalog::{Changes, Readers, Tape, View};
+use config_loader::resource::gateway_api::ObjectReference;
 
 use crate::compile::Inputs;
 use crate::compile::policies::ClusterPolicy;
@@ -29,7 +31,7 @@ use crate::compile::services::Services;
 use crate::compile::update::host_reads::AllHostReads;
 use crate::identity::Identity;
 use crate::snapshot::{Destination, Direction, Missing, Renewal, Snapshot};
-use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
+use crate::telemetry::{RouteStats, RuleStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use traffic::balance::Policy;
 use traffic::cluster::federation::Pool;
@@ -41,6 +43,29 @@ use workload_labels::workload_labels;
 /// Names a cluster as Istio does.
 pub(in crate::compile) fn name(port: u16, subset: &str, host: &str) -> String {
     format!("outbound|{port}|{subset}|{host}")
+}
+
+/// First part of the names of clusters of backends with a BackendTLSPolicy: the namespace and name of the policy follow, and
+/// those of the Secret that the Gateway shows, so that connections with another certificate are not shared.
+const SECURED: &str = "tls:";
+
+/// Names the cluster of a backend for routes of a Gateway, which shows the certificate of this Secret to backends.
+pub(in crate::compile) fn name_of_backend(
+    backend: &BackendHost,
+    client: Option<&ObjectReference>,
+) -> String {
+    let BackendHost {
+        host,
+        port,
+        tls_policy,
+    } = backend;
+    let Some(policy) = tls_policy else {
+        return name(*port, "", host);
+    };
+    let (namespace, policy) = (&policy.namespace, &policy.name);
+    let client = client.map(|secret| format!(":{}/{}", secret.namespace, secret.name));
+    let client = client.unwrap_or_default();
+    format!("{SECURED}{namespace}/{policy}{client}|{port}||{host}")
 }
 
 /// Settings shared by all clusters of one name.
@@ -222,7 +247,7 @@ impl<'a> Clusters<'a> {
             identity,
             identity_hash: {
                 let mut hasher = DefaultHasher::new();
-                format!("{identity:?}").hash(&mut hasher);
+                format!("{:?}", identity.of_parts()).hash(&mut hasher);
                 hasher.finish()
             },
             locality: identity.locality().into(),
@@ -246,6 +271,15 @@ impl<'a> Clusters<'a> {
     /// Returns the statistics of rules with this `statPrefix`; `None` without a prefix.
     pub(in crate::compile) fn route_stats(&self, prefix: &str) -> Option<Arc<RouteStats>> {
         (!prefix.is_empty()).then(|| self.stats.route_stats(prefix))
+    }
+
+    /// Returns the statistics of a rule; `None` if rules are not counted.
+    pub(in crate::compile) fn rule_stats(
+        &self,
+        label: impl FnOnce(View<'_>) -> Arc<str>,
+    ) -> Option<Arc<RuleStats>> {
+        let is_counted = self.identity.counts_rules;
+        is_counted.then(|| self.stats.rule_stats(&label(self.view())))
     }
 
     /// Returns the buckets of a rate limit with this name.

@@ -40,6 +40,7 @@ pub(in crate::compile) fn conditions(block: &HttpMatch) -> Conditions {
         uri: uri
             .as_ref()
             .map_or(UriMatch::Any, |uri| uri_match(uri, *ignore_uri_case)),
+        is_http2: false,
         scheme: scheme.as_ref().map(text),
         method: method.as_ref().map(text),
         authority: authority.as_ref().map(text),

@@ -26,6 +26,7 @@ use crate::compile::listeners::hosts::HostCompiler;
 use crate::compile::listeners::opaque::OpaqueCompiler;
 use crate::compile::listeners::opaque::Rules;
 use crate::compile::route_source::RouteSource;
+use crate::compile::security::SecurityPolicies;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::{Identity, Mode};
 use crate::snapshot::{
@@ -117,11 +118,16 @@ impl<'a> Servers<'a> {
 pub(in crate::compile) fn compile(
     inputs: &Inputs<'_>,
     routes: &VisibleRoutes,
+    security: &mut SecurityPolicies<'_>,
     clusters: &mut Clusters<'_>,
     previous: &Snapshot,
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
     match inputs.identity.mode {
-        Mode::Gateway => of_gateway(inputs, routes, clusters, previous),
+        Mode::Gateway => {
+            let mut listeners = of_gateway(inputs, routes, clusters, previous);
+            kubernetes::compile(inputs, security, clusters, previous, &mut listeners);
+            listeners
+        }
         Mode::Sidecar => sidecar::compile(inputs, routes, clusters, previous),
     }
 }
@@ -150,7 +156,6 @@ fn of_gateway(
             listeners.insert(key, listener);
         }
     }
-    kubernetes::compile(inputs, clusters, previous, &mut listeners);
     listeners
 }
 
@@ -273,6 +278,7 @@ impl ListenerCompiler<'_> {
             protocols,
             proxy_protocol,
             skipped,
+            policies: None,
             service,
         }))
     }

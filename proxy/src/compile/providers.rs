@@ -3,29 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use config_loader::catalog::policies_of;
 use config_loader::resource::istio::AuthorizationPolicy;
 use config_loader::resource::istio::authorization_policy::Action;
 use config_loader::{ObjectRef, ResourceSet};
 use http::HeaderValue;
 
-use crate::compile::applies::workload;
+use crate::compile::authorization::KeptRules;
 use crate::compile::clusters::{Clusters, name};
+use crate::compile::security::selected;
 use crate::identity::{Identity, NamedService};
 use crate::snapshot::{Provider, ServiceCluster};
-use traffic::authz::Authorization;
 
 /// Returns the providers of the mesh configuration that policies name. A name without a provider is missing, and so are
 /// all names if there may be only one: what their policies select is denied.
 pub(in crate::compile) fn providers(
-    authorization: Option<&Authorization>,
+    rules: &KeptRules,
     identity: &Identity,
     clusters: &mut Clusters<'_>,
 ) -> BTreeMap<Arc<str>, Provider> {
-    let policies = authorization.map(|authorization| [&authorization.http, &authorization.tcp]);
-    let custom = policies.into_iter().flatten().flat_map(|one| &*one.custom);
+    let policies = rules.all().flat_map(|one| [&one.http, &one.tcp]);
+    let custom: Vec<_> = policies.flat_map(|one| &*one.custom).collect();
     let mut providers = BTreeMap::new();
-    let mut names = custom.clone().map(|(name, _)| name);
+    let mut names = custom.iter().map(|(name, _)| name);
     let first = names.next();
     if identity.mesh.one_provider && names.any(|name| Some(name) != first) {
         return providers;
@@ -77,7 +76,7 @@ pub fn unknown_providers<'a>(
     resources: &'a ResourceSet,
     identity: &'a Identity,
 ) -> impl Iterator<Item = (&'a ObjectRef, &'a str)> {
-    let policies = policies_of::<AuthorizationPolicy>(resources, workload(identity));
+    let policies = selected(resources, identity);
     policies.filter_map(|policy| Some((&policy.id, unknown_provider(&policy.spec, identity)?)))
 }
 

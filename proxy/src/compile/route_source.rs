@@ -12,6 +12,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use config_loader::catalog::gateway_api::ApplyingRoutes;
 use config_loader::catalog::{self, UnusableDelegate, View, hostname};
 use config_loader::resource::istio::{
     GatewayRef, HttpAction, HttpRule, TcpRule, TlsRule, VirtualService,
@@ -66,6 +67,11 @@ impl RouteSource {
     /// Returns the sort key among the sources of a host: the highest precedence first, then the oldest.
     pub(in crate::compile) fn precedence(&self) -> (u8, Age<'_>) {
         self.object().precedence()
+    }
+
+    /// Whether routes of a Service are used instead of the source for the same host.
+    pub(in crate::compile) fn is_preceded_by(&self, routes: &ApplyingRoutes<'_>) -> bool {
+        routes.precede(self.object())
     }
 
     /// Returns the namespaces whose proxies may use the source.

@@ -3,7 +3,8 @@
 pub(in crate::compile) mod delegates;
 mod early;
 mod gateway_filters;
-pub(in crate::compile) mod http_route;
+mod gateway_matches;
+pub(in crate::compile) mod gateway_routes;
 pub(in crate::compile) mod limits;
 pub(in crate::compile) mod retries;
 pub(in crate::compile) mod scope;
@@ -29,7 +30,7 @@ use crate::compile::rules::destinations::split;
 use crate::compile::rules::destinations::{Placed, destination};
 use crate::compile::rules::scope::{RuleScope, Sourced};
 use crate::compile::rules::shifts::Variant;
-use crate::snapshot::{Destination, Route};
+use crate::snapshot::{Mirror, Route};
 use traffic::filter::chain::HeaderScopes;
 use traffic::filter::{
     Action, DirectResponse, Draws, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange,
@@ -74,7 +75,12 @@ fn compile_for(
     clusters: &mut Clusters<'_>,
     compiled: &mut Vec<Compiled>,
 ) {
-    for (sourced, block) in blocks(rules) {
+    for Block {
+        sourced,
+        position,
+        block,
+    } in blocks(rules)
+    {
         let conditions = match block {
             None => Some(Conditions::default()),
             Some(block) if scope.admits(block) => Some(conditions(block)),
@@ -84,7 +90,12 @@ fn compile_for(
             continue;
         };
         let last = conditions.is_catch_all();
-        compiled.extend(compile_one(sourced, block, conditions, scope, clusters));
+        let mut routes = compile_one(sourced, block, conditions, scope, clusters);
+        let stats = clusters.rule_stats(|view| sourced.label(view, position));
+        for (_, route) in &mut routes {
+            route.rule_stats.clone_from(&stats);
+        }
+        compiled.extend(routes);
         if last {
             return;
         }
@@ -93,16 +104,25 @@ fn compile_for(
 
 /// Returns the match blocks of rules in matching order, each with its rule. A rule without blocks matches every
 /// request.
-fn blocks<'r, 'a>(
-    rules: &'r [Sourced<'a>],
-) -> impl Iterator<Item = (&'r Sourced<'a>, Option<&'r HttpMatch>)> {
-    rules.iter().flat_map(|sourced| {
+fn blocks<'r, 'a>(rules: &'r [Sourced<'a>]) -> impl Iterator<Item = Block<'r, 'a>> {
+    rules.iter().enumerate().flat_map(|(position, sourced)| {
         let all = sourced.rule.matches.is_empty().then_some(None);
         let blocks = sourced.rule.matches.iter().map(Some);
-        all.into_iter()
-            .chain(blocks)
-            .map(move |block| (sourced, block))
+        all.into_iter().chain(blocks).map(move |block| Block {
+            sourced,
+            position,
+            block,
+        })
     })
+}
+
+/// Match block of a rule.
+struct Block<'r, 'a> {
+    sourced: &'r Sourced<'a>,
+    /// Position of the rule.
+    position: usize,
+    /// `None` for a rule without blocks.
+    block: Option<&'r HttpMatch>,
 }
 
 /// Whether a source has a rule for this scope, judged without a request.
@@ -271,11 +291,13 @@ fn route(
     };
     Ok(Route {
         stats: None,
+        rule_stats: None,
         name: Arc::clone(name),
         provenance: sourced.provenance(rule.line),
         filters,
         split: split(sourced, destinations, &variant.shifts, scope, clusters),
         mirrors: mirrors(sourced, scope, clusters),
+        shares: Box::default(),
     })
 }
 
@@ -284,7 +306,7 @@ fn mirrors(
     sourced: &Sourced<'_>,
     scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
-) -> Option<Mirrors<Destination>> {
+) -> Option<Mirrors<Mirror>> {
     // a mirror with a share of 0 has no effect
     let written =
         retries::mirrors(&sourced.rule).filter(|(share, _, _)| share.parts_per_million() > 0);
@@ -296,8 +318,11 @@ fn mirrors(
                 position,
                 line,
             };
-            let destination = destination(sourced, placed, scope, clusters);
-            (share.parts_per_million(), destination)
+            let mirror = Mirror {
+                destination: destination(sourced, placed, scope, clusters),
+                filters: None,
+            };
+            (share.parts_per_million(), mirror)
         });
     Mirrors::build(Draws::One, entries)
 }
@@ -305,7 +330,7 @@ fn mirrors(
 fn matched_uri(uri: &UriMatch) -> MatchedUri {
     match uri {
         UriMatch::Any => MatchedUri::ANY,
-        UriMatch::Exact { .. } | UriMatch::Regex(_) => MatchedUri::Whole,
+        UriMatch::Call(_) | UriMatch::Exact { .. } | UriMatch::Regex(_) => MatchedUri::Whole,
         UriMatch::Prefix { value, .. } | UriMatch::Segments(value) => {
             MatchedUri::Prefix(value.len())
         }

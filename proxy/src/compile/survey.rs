@@ -28,7 +28,7 @@ use crate::compile::service::federation::Viewer;
 use crate::compile::service::federation::Wanted;
 use crate::compile::service::port::Carries;
 use crate::compile::services::Services;
-use crate::identity::Identity;
+use crate::identity::{GatewaySettings, Identity};
 use crate::snapshot::ListenerKey;
 use traffic::provenance::Provenance;
 
@@ -64,6 +64,11 @@ impl<'a> Survey<'a> {
             resources,
             identity,
         }
+    }
+
+    /// Returns which Gateways of the Gateway API the proxy serves.
+    pub fn gateways(&self) -> &GatewaySettings {
+        &self.identity.gateways
     }
 
     /// Returns the Gateways that open no listener here.

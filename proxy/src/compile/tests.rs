@@ -11,6 +11,7 @@ mod delegation;
 mod edits;
 mod federation;
 mod fields;
+mod gateway_routes;
 
 mod hosts;
 
@@ -26,6 +27,7 @@ mod operators;
 mod policies;
 
 mod retry_budgets;
+mod route_precedence;
 
 mod rules;
 

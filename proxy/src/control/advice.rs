@@ -4,8 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use config_loader::catalog::View;
+use config_loader::catalog::gateway_api::{ClassOf, class_of};
+use config_loader::diagnostic::codes::gateway_api::GA013;
+use config_loader::resource::gateway_api::KubernetesGateway;
 use config_loader::resource::istio::MutualTls;
-use config_loader::{Name, ResourceSet};
+use config_loader::{Name, Object, ResourceSet};
 
 use crate::compile::certificates::mesh;
 use crate::compile::peers::Peers;
@@ -13,6 +17,9 @@ use crate::compile::{self, lacks_export_listener};
 use crate::identity::{Identity, Mode};
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
+use traffic::certificate::UnixSeconds;
+
+use super::certificates::now;
 
 /// Maximum number of namespaces that a log line names.
 const NAMESPACES_MAX: usize = 5;
@@ -35,6 +42,7 @@ impl Advice {
         let mut now = all(resources, identity, store);
         now.extend(unknown_services(snapshot));
         now.extend(limits_without_service(resources, identity));
+        now.extend(traces_without_collector(resources, identity));
         for line in now.difference(&self.logged) {
             tracing::warn!("{line}");
         }
@@ -49,6 +57,7 @@ fn all(resources: &ResourceSet, identity: &Identity, store: &Store) -> BTreeSet<
             .into_iter()
             .chain(exports)
             .chain(unknown_providers(resources, identity))
+            .chain(without_controller(resources, identity, now()))
             .collect();
     }
     let strict = without_certificate(resources, identity, store);
@@ -91,14 +100,57 @@ fn unknown_services(snapshot: &Snapshot) -> impl Iterator<Item = String> {
     })
 }
 
+/// Time after its creation in which a controller writes the status of a Gateway, in seconds.
+const STATUS_AFTER: i64 = 60;
+
+/// Warning about Gateways of an API server that are served, although no controller writes their status.
+fn without_controller(
+    resources: &ResourceSet,
+    identity: &Identity,
+    now: UnixSeconds,
+) -> Option<String> {
+    let view = View::from(resources);
+    let controller = &identity.gateways.controller;
+    let is_unwritten = |gateway: &&Arc<Object<KubernetesGateway>>| {
+        let is_old = gateway
+            .created
+            .is_some_and(|created| created + STATUS_AFTER < now);
+        is_old
+            && gateway.spec.assigned.is_none()
+            && gateway.provenance.file.starts_with("kubernetes://")
+            && class_of(view, gateway, controller) == ClassOf::Served
+    };
+    let gateway = resources.kubernetes_gateways.values().find(is_unwritten)?;
+    Some(format!(
+        "{}: no controller writes the status of {}, and maybe of others that are served: run `strait control \
+         --status-for kubernetes://`",
+        GA013, gateway.id
+    ))
+}
+
 /// Warning about limits over all proxies that no service counts.
 fn limits_without_service(resources: &ResourceSet, identity: &Identity) -> Option<String> {
     let mut policies = resources.backend_traffic_policies.values();
     let policy = policies.find(|policy| !policy.spec.global.is_empty())?;
     identity.rate_limit_service.is_none().then(|| {
         format!(
-            "{} has limits over all proxies, and no service counts them: set --rate-limit-service",
+            "{} has limits over all proxies, and no service counts them: set --rate-limit-service, or a provider `envoyRateLimitGrpc` in --mesh-config",
             policy.id
+        )
+    })
+}
+
+/// Warning about settings of traces, where none are made.
+fn traces_without_collector(resources: &ResourceSet, identity: &Identity) -> Option<String> {
+    let applying = compile::telemetries(resources, identity);
+    let telemetry = applying
+        .into_iter()
+        .find(|one| !one.spec.tracing.is_empty())?;
+    let is_traced = identity.traces_by_flags || compile::is_traced(resources, identity);
+    (!is_traced).then(|| {
+        format!(
+            "{} has settings of traces, and the proxy makes none: set --otlp-endpoint, or name a provider of --mesh-config",
+            telemetry.id
         )
     })
 }
@@ -266,6 +318,40 @@ mod tests {
                 found[0].contains("--service-account cart has no effect"),
                 "{found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn gateway_without_a_written_status_is_told_once_it_is_old() {
+        let gateway = |status: &str| {
+            let text = format!(
+                "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {{name: strait}}\n\
+                 spec: {{controllerName: strait.io/gateway-controller}}\n---\n\
+                 apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\n\
+                 metadata: {{name: main, namespace: edge, creationTimestamp: 1970-01-01T00:16:40Z}}\n\
+                 spec: {{gatewayClassName: strait, listeners: [{{name: http, protocol: HTTP, port: 80}}]}}\n\
+                 status: {{{status}}}\n"
+            );
+            let mut found = Diagnostics::default();
+            let set = config_loader::load_bytes("kubernetes://a", text.as_bytes(), &mut found);
+            assert_eq!(set.len(), 2, "{:?}", found.into_sorted());
+            set
+        };
+        let told =
+            |status: &str, now| without_controller(&gateway(status), &Identity::default(), now);
+        let new = "conditions: [{type: Accepted, status: Unknown, reason: Pending}]";
+        for status in ["", new] {
+            assert_eq!(told(status, 1_060), None);
+            let line = told(status, 1_061).unwrap();
+            assert!(
+                line.starts_with("GA013: no controller writes the status of Gateway/edge/main")
+            );
+        }
+        for status in [
+            "conditions: [{type: Accepted, status: 'False'}]",
+            "addresses: [{type: IPAddress, value: 192.0.2.1}]",
+        ] {
+            assert_eq!(told(status, 2_000), None);
         }
     }
 

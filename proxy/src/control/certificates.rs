@@ -16,11 +16,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use config_loader::resource::core::Secret;
+use config_loader::resource::core::{ConfigMap, Secret};
 use config_loader::{Diagnostic, Location, Name, ResourceSet};
 
 use file::file;
 pub(crate) use findings::{findings, of_another_workload};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 pub use watch::Directories;
 
 use crate::compile::certificates::{Scope, Use, mesh, uses, workload};
@@ -30,7 +33,7 @@ use crate::telemetry::CertificateState;
 use crate::tls::material::UnixSeconds;
 use crate::tls::spiffe::Workload;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, MaterialContent, NamedContent};
-use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, Store};
+use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, ReferredObject, Store};
 
 /// Keys of a Secret that may hold the value; the first existing key is used.
 const CHAIN_KEYS: [&str; 2] = ["cert", Secret::TLS_CERTIFICATE];
@@ -46,6 +49,28 @@ pub fn now() -> UnixSeconds {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = since.unwrap_or_default().as_secs();
     UnixSeconds::try_from(seconds).unwrap_or(UnixSeconds::MAX)
+}
+
+/// Reads the certificates of authorities in a file, or those of the operating system.
+///
+/// # Errors
+///
+/// Returns a message if the file cannot be read, or has none.
+pub fn root_store(path: Option<&Path>) -> Result<RootCertStore, String> {
+    let (place, pem): (Arc<str>, _) = match path {
+        Some(path) => {
+            let place = path.display().to_string();
+            let pem = std::fs::read(path).map_err(|error| format!("{place}: {error}"))?;
+            (place.into(), pem)
+        }
+        None => system::authorities().map_err(|problem| problem.to_string())?,
+    };
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).flatten());
+    if roots.is_empty() {
+        return Err(format!("{place}: no certificate of an authority in it"));
+    }
+    Ok(roots)
 }
 
 /// Result of reading all certificates.
@@ -68,6 +93,7 @@ pub fn look(
 ) -> Look {
     let uses = uses(resources, scope);
     let mut client_uses = client_tls::uses(resources, scope);
+    client_uses.extend(client_tls::uses_of_policies(resources, scope));
     client_uses.extend(client_tls::uses_of_members(members));
     let mut wanted = Wanted::of(&uses, &client_uses);
     if let Some(identity) = scope.mesh()
@@ -233,6 +259,7 @@ impl Reader<'_> {
                 revoked: revoked.as_ref().map(file).transpose()?,
                 is_lenient: true,
             }),
+            AuthoritySource::Referred { objects } => self.referred(source, objects),
             AuthoritySource::Secret { namespace, name } => {
                 let beside: Arc<str> = format!("{name}{AUTHORITY_SUFFIX}").into();
                 let (name, secret) = match self.find(namespace, &beside) {
@@ -251,12 +278,44 @@ impl Reader<'_> {
         }
     }
 
+    /// Returns the authorities of objects that references permit. References to those without any do not hold.
+    fn referred(
+        &self,
+        source: &AuthoritySource,
+        objects: &[ReferredObject],
+    ) -> Result<AuthorityBytes, Problem> {
+        let mut content = Vec::new();
+        for object in objects {
+            let name = Name::new(Arc::clone(&object.namespace), Arc::clone(&object.name));
+            let pem = if object.is_config_map {
+                let map = self.resources.config_maps.get(&name);
+                map.and_then(|map| Some(map.spec.ca_certificates.as_deref()?.as_bytes()))
+            } else {
+                let secret = self.resources.secrets.get(&name);
+                secret.and_then(|secret| secret.spec.get(ConfigMap::CA_CERTIFICATES))
+            };
+            content.extend_from_slice(pem.unwrap_or_default());
+            content.push(b'\n');
+        }
+        Ok(AuthorityBytes {
+            authorities: (source.to_string().into(), content),
+            ..AuthorityBytes::default()
+        })
+    }
+
     /// Adds the authorities of the mesh configuration to those of the mesh.
     fn with_others(&self, source: &AuthoritySource, mut content: NamedContent) -> NamedContent {
         if self.root.as_ref() == Some(source) {
-            let others = &self.scope.identity().mesh_config.authorities;
-            content.1.push(b'\n');
-            content.1.extend_from_slice(others.as_bytes());
+            let config = &self.scope.identity().mesh_config;
+            for others in [
+                Some(&config.authorities),
+                config.proxies.authorities.as_ref(),
+            ] {
+                content.1.push(b'\n');
+                content
+                    .1
+                    .extend_from_slice(others.map_or(b"", |others| others.as_bytes()));
+            }
         }
         content
     }
@@ -363,7 +422,7 @@ fn directories(wanted: &Wanted) -> BTreeSet<PathBuf> {
                 files.extend(revoked);
             }
             AuthoritySource::System { revoked } => files.extend(revoked),
-            AuthoritySource::Secret { .. } => {}
+            AuthoritySource::Referred { .. } | AuthoritySource::Secret { .. } => {}
         }
     }
     let mut directories = BTreeSet::new();

@@ -84,7 +84,7 @@ impl KeySets {
     fn follow(&mut self) {
         let mut before = std::mem::take(&mut self.tasks);
         let snapshot = self.slot.load_full();
-        for keys in snapshot.authentication.iter().flat_map(|all| &all.remote) {
+        for keys in snapshot.key_sets() {
             let task = match before.remove(&keys.url) {
                 Some(known) if Arc::ptr_eq(&known.0, keys) => known,
                 other => {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use config_loader::diagnostic::codes::istio::MC102;
 use config_loader::resource::DefaultExports;
-use config_loader::resource::istio::MeshConfig;
+use config_loader::resource::istio::{MeshConfig, ProxySettings};
 use config_loader::{Diagnostic, SettingsUpdate, Severity};
+
+use crate::identity::Identity;
 
 /// Mesh configuration as read at the start.
 #[derive(Clone, Debug)]
@@ -34,14 +36,25 @@ impl MeshConfigFile {
         })
     }
 
-    /// Returns the state of the file after an update. Flags are set only at the start.
-    pub fn updated(&self, update: SettingsUpdate<MeshConfig>) -> MeshConfigState {
-        let (now, started) = (&update.settings, &self.config);
-        let differs = now.flags != started.flags || now.exports != started.exports;
+    /// Returns the state of the file after an update, for a proxy with settings of its own. Flags are set only at the
+    /// start.
+    pub fn updated(
+        &self,
+        update: SettingsUpdate<MeshConfig>,
+        own: &ProxySettings,
+    ) -> MeshConfigState {
+        let (now, started) = (update.settings.of_proxy(own), self.config.of_proxy(own));
+        let differs =
+            now.exports != started.exports || !now.flag_values().eq(started.flag_values());
+        let differs = differs || now.proxies.read_at_start() != started.proxies.read_at_start();
         let file = self.path.display().to_string();
         let message = "settings that are read at the start have changed since".to_owned();
         let advice = (message, "restart the proxy to apply them");
-        MeshConfigState::of(update, differs.then_some((file, advice)))
+        MeshConfigState {
+            config: Some(Arc::new(now)),
+            needs_restart: differs,
+            ..MeshConfigState::of(update.diagnostics, differs.then_some((file, advice)))
+        }
     }
 }
 
@@ -52,23 +65,23 @@ pub struct MeshConfigState {
     pub config: Option<Arc<MeshConfig>>,
     /// Whether the ConfigMap of an API server was not looked up yet: without it, the proxy could serve what it forbids.
     pub is_awaited: bool,
+    /// Whether settings that are read at the start have changed.
+    pub needs_restart: bool,
     /// Findings about the current file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl MeshConfigState {
-    /// Returns the state after an update of the ConfigMap of an API server, which sets no flags. `is_set` tells whether a
-    /// flag has this value.
-    pub fn of_config_map(
-        update: SettingsUpdate<MeshConfig>,
-        is_set: impl Fn(&str, &str) -> bool,
-    ) -> Self {
-        let flags = update.settings.flags.iter();
-        let others = flags.filter(|(flag, value)| !is_set(flag, value));
+    /// Returns the state after an update of the ConfigMap of an API server, which sets no flags of a proxy with this
+    /// identity.
+    pub fn of_config_map(update: SettingsUpdate<MeshConfig>, identity: &Identity) -> Self {
+        let config = update.settings.of_proxy(&identity.own);
+        let others = config.flag_values();
+        let others = others.filter(|(flag, value)| !identity.has_setting(flag, value));
         let mut others: Vec<String> = others
             .map(|(flag, value)| format!("--{flag}={value}"))
             .collect();
-        if update.settings.exports != DefaultExports::default() {
+        if config.exports != DefaultExports::default() {
             others.push("defaults of `exportTo`".to_owned());
         }
         let message = format!(
@@ -80,23 +93,27 @@ impl MeshConfigState {
             "give these flags, or the ConfigMap as a file by --mesh-config",
         );
         let name = "configmaps/istio".to_owned();
-        Self::of(update, (!others.is_empty()).then_some((name, advice)))
+        Self {
+            config: Some(Arc::new(config)),
+            ..Self::of(
+                update.diagnostics,
+                (!others.is_empty()).then_some((name, advice)),
+            )
+        }
     }
 
     fn of(
-        update: SettingsUpdate<MeshConfig>,
+        mut diagnostics: Vec<Diagnostic>,
         advice: Option<(String, (String, &'static str))>,
     ) -> Self {
-        let mut diagnostics = update.diagnostics;
         if let Some((file, (message, help))) = advice {
             let mut found = Diagnostic::about_file(Severity::Warning, MC102, file.into(), message);
             found.help(help);
             diagnostics.push(found);
         }
         Self {
-            config: Some(Arc::new(update.settings)),
-            is_awaited: false,
             diagnostics,
+            ..Self::default()
         }
     }
 }

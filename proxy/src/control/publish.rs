@@ -14,7 +14,7 @@ use crate::compile::{Inputs, ServiceCache, Survey, compile_again, own_pod};
 use crate::identity::{Identity, MemberSettings, OwnPod};
 use crate::runtime::clock;
 use crate::snapshot::{Snapshot, SnapshotSlot};
-use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
+use crate::telemetry::{AccessLog, Counter, Reload, Telemetry, WorkerId};
 use crate::tls::Store;
 use traffic::cluster::Cluster;
 use traffic::registry::Registry;
@@ -31,6 +31,10 @@ pub struct Publisher {
     registry: Arc<Registry>,
     certificates: Arc<Store>,
     telemetry: Arc<Telemetry>,
+    /// Log whose targets snapshots name.
+    access_log: Option<Arc<AccessLog>>,
+    /// Starts the exporter of spans once a snapshot needs one.
+    start_exporter: Option<Box<dyn Fn() + Send>>,
     slot: SnapshotSlot,
     resources: Arc<ResourceSet>,
     service_cache: ServiceCache,
@@ -54,12 +58,26 @@ impl Publisher {
             registry,
             certificates,
             telemetry,
+            access_log: None,
+            start_exporter: None,
             slot,
             resources: Arc::default(),
             service_cache: ServiceCache::default(),
             selected: SelectedResources::default(),
             generation,
         }
+    }
+
+    /// Sets the log whose targets snapshots name.
+    pub fn with_access_log(mut self, access_log: &Arc<AccessLog>) -> Self {
+        self.access_log = Some(Arc::clone(access_log));
+        self
+    }
+
+    /// Calls `start` for each snapshot that traces requests, before it takes effect.
+    pub fn with_exporter(mut self, start: impl Fn() + Send + 'static) -> Self {
+        self.start_exporter = Some(Box::new(start));
+        self
     }
 
     /// Subscribes to the generations that take effect.
@@ -189,16 +207,20 @@ impl Publisher {
         }
         snapshot.generation = previous.generation + 1;
         snapshot.retire(&previous, inputs.now, RETIREMENT);
+        if let (Some(log), Some(logging)) = (&self.access_log, &snapshot.logging) {
+            logging.plans().for_each(|plan| log.open(plan));
+        }
+        if let (Some(start), Some(_)) = (&self.start_exporter, &snapshot.tracing) {
+            start();
+        }
+        let rules = Arc::clone(&snapshot.metrics.rules);
+        self.telemetry.stats.set_rules(rules);
         let snapshot = Arc::new(snapshot);
         limit_connections(&snapshot, &previous);
         self.slot.store(Arc::clone(&snapshot));
         self.generation.send_replace(snapshot.generation);
         self.registry.journal().changed();
-        let policies = |snapshot: &Snapshot| {
-            let authorization = snapshot.authorization.as_ref();
-            authorization.map_or([0; 3], |authorization| authorization.counts)
-        };
-        let (before, now) = (policies(&previous), policies(&snapshot));
+        let (before, now) = (previous.policy_counts, snapshot.policy_counts);
         let enforced = |[enforced, _, denying]: [u64; 3]| enforced + denying;
         if enforced(now) < enforced(before) {
             let (before, now) = (enforced(before), enforced(now));
@@ -245,7 +267,7 @@ mod tests {
     use arc_swap::ArcSwap;
 
     use super::*;
-    use crate::telemetry::{AccessLog, BuildInfo, Exposition, TextFormat};
+    use crate::telemetry::{BuildInfo, Exposition, TextFormat};
 
     #[test]
     fn panic_while_compiling_keeps_the_last_snapshot() {
@@ -262,7 +284,7 @@ mod tests {
         let kept = publisher.recompile_with(|_, _| panic!("a fault"));
         assert_eq!((kept.generation, slot.load().generation), (1, 1));
         assert_eq!(publisher.recompile().generation, 2);
-        let exposition = Exposition::new(telemetry, Arc::new(AccessLog::off()));
+        let exposition = Exposition::new(telemetry, Arc::new(AccessLog::off(1)));
         let text: Vec<u8> = exposition
             .chunks(TextFormat::Prometheus)
             .unwrap()

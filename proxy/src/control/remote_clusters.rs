@@ -6,10 +6,13 @@ use std::sync::Arc;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
 use config_loader::{
-    ClusterSettings, Diagnostic, Fleet, GatewayTlsSettings, RemoteCluster, SettingsUpdate,
+    ClusterSettings, Diagnostic, Fleet, GatewayTlsSettings, ProxyWorkload, RemoteCluster,
+    SettingsUpdate,
 };
 
-use crate::identity::{GatewayTls, GatewayTlsLocation, Identity, MemberGateway, MemberSettings};
+use crate::identity::{
+    GatewayTls, GatewayTlsLocation, Identity, MemberGateway, MemberSettings, Mode,
+};
 
 /// Remote clusters file as read at the start.
 #[derive(Clone, Debug)]
@@ -66,28 +69,39 @@ impl RemoteClustersState {
         }
         identity
     }
+}
 
-    /// Returns the fleet that findings refer to, for a proxy started with this identity.
-    pub fn fleet(&self, started: &Identity) -> Fleet {
-        let identity = self.identity(started);
-        let told = identity.members.iter().filter_map(|member| {
-            Some(RemoteCluster {
-                key: ClusterKey::parse(&member.key)?,
-                has_gateway: member.gateway.is_some(),
-            })
-        });
-        Fleet {
-            naming: identity.naming(),
-            own: ClusterKey::parse(&identity.cluster),
-            told: told.collect(),
-            mesh: identity.gloo_mesh.as_ref().map(|mesh| MeshRef {
-                name: mesh.name.as_str().into(),
-                namespace: mesh.namespace.as_str().into(),
-            }),
-            namespace: Some(identity.namespace.as_str().into()),
-            root_namespace: Some(identity.root_namespace.as_str().into()),
-        }
+/// Returns the fleet that findings refer to, for a proxy with this identity.
+pub fn fleet(identity: &Identity) -> Fleet {
+    let told = identity.members.iter().filter_map(|member| {
+        Some(RemoteCluster {
+            key: ClusterKey::parse(&member.key)?,
+            has_gateway: member.gateway.is_some(),
+        })
+    });
+    Fleet {
+        naming: identity.naming(),
+        own: ClusterKey::parse(&identity.cluster),
+        told: told.collect(),
+        mesh: identity.gloo_mesh.as_ref().map(|mesh| MeshRef {
+            name: mesh.name.as_str().into(),
+            namespace: mesh.namespace.as_str().into(),
+        }),
+        namespace: Some(identity.namespace.as_str().into()),
+        root_namespace: Some(identity.root_namespace.as_str().into()),
+        gateway_controller: Some(identity.gateways.controller.as_str().into()),
+        path_normalization: identity.path_normalization(),
+        workload: workload(identity),
+        has_gateway_pool: !identity.gateways.pool.is_empty(),
     }
+}
+
+/// Returns the workload of a proxy, if its labels are known.
+pub fn workload(identity: &Identity) -> Option<ProxyWorkload> {
+    (!identity.labels.is_empty()).then(|| ProxyWorkload {
+        labels: identity.labels.clone(),
+        is_sidecar: identity.mode == Mode::Sidecar,
+    })
 }
 
 fn settings(cluster: &ClusterSettings) -> MemberSettings {

@@ -78,6 +78,7 @@ mod tests {
                 protocols: Vec::new(),
                 proxy_protocol: ProxyHeader::Off,
                 skipped: Vec::new(),
+                policies: None,
                 service: Service::Detected(Arc::new(Detected {
                     tls: TlsBytes::Mesh(MeshTls { tls: None, strict }),
                     ..Detected::default()

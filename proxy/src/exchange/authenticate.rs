@@ -21,10 +21,10 @@ use smallvec::SmallVec;
 use super::message::local_reply::{LocalReply, OwnParts};
 use super::select::find_route::authority;
 use super::token_cache::{TokenCache, Verified};
-use super::worker::{SnapshotRef, Worker};
-use crate::snapshot::{Authentication, RuleKeys, TokenLocation};
+use super::worker::Worker;
+use crate::snapshot::{Authentication, ListenerPolicies, RuleKeys, TokenLocation, TokenRule};
 use crate::telemetry::{Counter, Decided, ResponseFlags, Stage};
-use traffic::claims::Claim;
+use traffic::claims::{Claim, Claims};
 use traffic::filter::Scheme;
 
 /// Characters of the path in `www-authenticate`.
@@ -41,11 +41,11 @@ type AllVerified = SmallVec<[(usize, Arc<Verified>); 1]>;
 /// The reply to a client with a token that is not valid: 401, or 403 for another audience.
 pub(super) fn authenticate<B>(
     worker: &Worker,
-    snapshot: &SnapshotRef,
+    policies: &ListenerPolicies,
     scheme: Scheme,
     request: &mut Request<B>,
 ) -> Result<Option<Arc<Verified>>, LocalReply> {
-    let Some(authentication) = &snapshot.authentication else {
+    let Some(authentication) = &policies.authentication else {
         return Ok(None);
     };
     let verified = verify_all(worker, authentication, request);
@@ -106,14 +106,38 @@ fn verify_all<B>(
         if let Some(name) = &rule.payload_header {
             headers.push((name.clone(), value(Token::payload(&token))?));
         }
-        for (name, path) in &rule.claim_headers {
-            if let Some(claim) = verified.claims.at(path.iter().map(|name| &**name)) {
-                headers.push((name.clone(), claim_value(claim)?));
-            }
-        }
+        add_claims(rule, &verified.claims, &mut headers)?;
         all.push((number, verified));
     }
     Ok((all, headers))
+}
+
+/// Adds the headers that a rule sets by claims.
+fn add_claims(rule: &TokenRule, claims: &Claims, headers: &mut NewHeaders) -> Result<(), Refusal> {
+    for (name, path) in &rule.claim_headers {
+        if let Some(claim) = claims.at(path.iter().map(|name| &**name)) {
+            headers.push((name.clone(), claim_value(claim)?));
+        }
+    }
+    Ok(())
+}
+
+/// Changes the headers of a request that is explained, with claims as of a verified token or without a token.
+pub(crate) fn explained<B>(policies: &ListenerPolicies, request: &mut Request<B>) {
+    let Some(authentication) = &policies.authentication else {
+        return;
+    };
+    strip_outputs(authentication, request.headers_mut());
+    let Some(claims) = request.extensions().get::<Arc<Claims>>().cloned() else {
+        return;
+    };
+    let mut rules = authentication.rules.iter();
+    let mut headers = NewHeaders::new();
+    if let Some(rule) = rules.find(|rule| rule.accepted.is_for(claims.issuer()))
+        && add_claims(rule, &claims, &mut headers).is_ok()
+    {
+        request.headers_mut().extend(headers);
+    }
 }
 
 /// Whether a browser asks by CORS before it sends the request, without its token.
@@ -198,27 +222,33 @@ fn find<'a, B>(
     request: &'a Request<B>,
 ) -> Result<Option<Cow<'a, str>>, Refusal> {
     match location {
-        TokenLocation::Bearer => in_header(request.headers(), &AUTHORIZATION, bearer),
+        TokenLocation::Bearer => {
+            // lines of this field may be joined by commas, which a token has not
+            let lines = request.headers().get_all(AUTHORIZATION).into_iter();
+            let values = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+            sole(values.map(|value| {
+                let token = bearer(value.trim_ascii()).unwrap_or_default();
+                String::from_utf8_lossy(token.trim_ascii())
+            }))
+        }
         TokenLocation::Header(name, prefix) => in_header(request.headers(), name, |value| {
             value.strip_prefix(prefix.as_bytes())
         }),
         TokenLocation::Cookie(name) => {
             let lines = request.headers().get_all(COOKIE).into_iter();
-            let mut pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
-            let value = pairs.find_map(|pair| {
+            let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+            let values = pairs.filter_map(|pair| {
                 let pair = pair.trim_ascii();
                 pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
             });
-            let value = value.filter(|value| !value.is_empty());
-            Ok(value.map(String::from_utf8_lossy))
+            sole(values.map(String::from_utf8_lossy))
         }
         TokenLocation::Param(name) => {
-            let mut pairs = request.uri().query().unwrap_or_default().split('&');
-            let value = pairs.find_map(|pair| {
+            let pairs = request.uri().query().unwrap_or_default().split('&');
+            sole(pairs.filter_map(|pair| {
                 let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
                 (unescaped(key) == **name).then(|| unescaped(value))
-            });
-            Ok(value.filter(|value| !value.is_empty()))
+            }))
         }
     }
 }
@@ -230,25 +260,34 @@ fn in_header<'a>(
     token: impl Fn(&'a [u8]) -> Option<&'a [u8]>,
 ) -> Result<Option<Cow<'a, str>>, Refusal> {
     let lines = headers.get_all(name).into_iter();
-    let mut tokens = lines.filter_map(|line| {
-        let token = token(line.as_bytes())?.trim_ascii();
-        (!token.is_empty()).then(|| String::from_utf8_lossy(token))
-    });
-    let Some(first) = tokens.next() else {
-        return Ok(None);
-    };
-    match headers.get_all(name).iter().nth(1) {
-        Some(_) => Err(Refusal::Malformed(
+    sole(lines.map(|line| {
+        let token = token(line.as_bytes()).unwrap_or_default().trim_ascii();
+        String::from_utf8_lossy(token)
+    }))
+}
+
+/// Returns the token among the values at a location; none of them may be empty or another one, since the workload may read
+/// any.
+fn sole<'a>(values: impl Iterator<Item = Cow<'a, str>>) -> Result<Option<Cow<'a, str>>, Refusal> {
+    let mut count = 0;
+    let mut found = None;
+    for value in values {
+        count += 1;
+        found = found.or_else(|| (!value.is_empty()).then_some(value));
+    }
+    match count > 1 && found.is_some() {
+        true => Err(Refusal::Malformed(
             "Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections",
         )),
-        None => Ok(Some(first)),
+        false => Ok(found),
     }
 }
 
 /// Returns what follows the scheme `Bearer`.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, rest) = value.split_at_checked(b"bearer ".len())?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then_some(rest)
+    let (scheme, rest) = value.split_at_checked(b"bearer".len())?;
+    let is_separate = matches!(rest.first(), Some(b' ' | b'\t'));
+    (is_separate && scheme.eq_ignore_ascii_case(b"bearer")).then_some(rest)
 }
 
 /// Decodes percent-escapes.
@@ -272,7 +311,7 @@ fn claim_value(claim: &Claim) -> Result<HeaderValue, Refusal> {
     HeaderValue::try_from(text.into_bytes()).map_err(|_| BAD_OUTPUT)
 }
 
-/// Removes the headers of tokens that are not forwarded and the output headers of rules, and sets the latter.
+/// Removes the headers of tokens that are not forwarded, and sets the output headers of rules.
 fn edit(
     authentication: &Authentication,
     verified: &AllVerified,
@@ -289,20 +328,25 @@ fn edit(
             TokenLocation::Cookie(_) | TokenLocation::Param(_) => {}
         }
     }
-    if !authentication.outputs.is_empty() {
-        let is_output = |name: &&HeaderName| {
-            let mut outputs = authentication.outputs.iter();
-            outputs.any(|output| is_folded(output, name.as_str()))
-        };
-        let forged: SmallVec<[HeaderName; 4]> = headers.keys().filter(is_output).cloned().collect();
-        for name in forged {
-            headers.remove(name);
-        }
-    }
     for (name, value) in new {
         headers.insert(name, value);
     }
     Ok(())
+}
+
+/// Removes the output headers of rules, which clients may not send.
+pub(super) fn strip_outputs(authentication: &Authentication, headers: &mut HeaderMap) {
+    if authentication.outputs.is_empty() {
+        return;
+    }
+    let is_output = |name: &&HeaderName| {
+        let mut outputs = authentication.outputs.iter();
+        outputs.any(|output| is_folded(output, name.as_str()))
+    };
+    let forged: SmallVec<[HeaderName; 4]> = headers.keys().filter(is_output).cloned().collect();
+    for name in forged {
+        headers.remove(name);
+    }
 }
 
 /// Whether a name is this one, with `-` and `_` taken as equal.

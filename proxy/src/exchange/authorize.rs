@@ -7,9 +7,10 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use hyper::header::HeaderMap;
 use hyper::{Request, StatusCode};
 
-use super::authenticate::authenticate;
+use super::authenticate::{authenticate, strip_outputs};
 use super::downstream::body::DownstreamBody;
 use super::downstream::connection::{Connection, PeerIdentity};
 use super::downstream::origin::Origin;
@@ -19,7 +20,7 @@ use super::record::Record;
 use super::select::context::LookupContext;
 use super::select::find_route::{Found, authority, find_route, matched_head};
 use super::worker::{SnapshotRef, Worker};
-use crate::snapshot::Listener;
+use crate::snapshot::{Listener, ListenerPolicies};
 use crate::telemetry::{Decided, Stage};
 use crate::upstream::Client;
 use traffic::authz::{Authorization, Decision, DryRun, Policies, Rule, Subject};
@@ -29,10 +30,31 @@ use traffic::route::normalize_host;
 /// Number of decisions of a worker of which the time of one is measured.
 const SAMPLED_OF: u64 = 1_024;
 
+/// Context of a request to which policies apply.
+#[derive(Clone, Copy)]
+pub(super) struct Judged<'a> {
+    pub(super) context: LookupContext<'a>,
+    pub(super) policies: &'a ListenerPolicies,
+}
+
+impl<'a> Judged<'a> {
+    /// Returns the context of a request; `None` if no policies apply to it. Removes headers that only tokens may set, before
+    /// anything reads them: routes, limits, providers or the access log.
+    pub(super) fn of(context: LookupContext<'a>, headers: &mut HeaderMap) -> Option<Self> {
+        let connection = context.connection;
+        let local = connection.client.destination;
+        let policies = context.snapshot.policies_at(&connection.listener, local)?;
+        if let Some(authentication) = &policies.authentication {
+            strip_outputs(authentication, headers);
+        }
+        Some(Self { context, policies })
+    }
+}
+
 /// Verifies the tokens of a request, finds its rule, and authorizes it. A rule that was found `before` is kept, unless
-/// claims may lead to another one.
+/// claims, or headers that only tokens may set, could lead to another one.
 pub(super) fn judged_request(
-    context: LookupContext<'_>,
+    judged: Judged<'_>,
     request: &mut Request<DownstreamBody>,
     cleaned: &mut Cleaned<'_>,
     before: Option<Result<Found, LocalReply>>,
@@ -42,23 +64,27 @@ pub(super) fn judged_request(
         snapshot,
         connection,
         origin,
-    } = context;
+    } = judged.context;
     let scheme = origin.scheme;
-    let authenticated = authenticate(record.worker(), snapshot, scheme, request);
+    let authenticated = authenticate(record.worker(), judged.policies, scheme, request);
     let has_claims = matches!(authenticated, Ok(Some(_)));
+    let before = before.filter(|found| match found {
+        _ if judged.policies.sets_headers() => false,
+        Ok(found) => !(has_claims && found.virtual_host().table.reads_claims()),
+        Err(_) => !has_claims,
+    });
     let found = match before {
-        Some(Ok(found)) if !(has_claims && found.virtual_host().table.reads_claims()) => Ok(found),
-        Some(Err(refusal)) if !has_claims => Err(refusal),
-        _ => find_route(snapshot, connection, scheme, request, cleaned),
+        Some(found) => found,
+        None => find_route(snapshot, connection, scheme, request, cleaned),
     };
     if !is_judged(&found) {
         return found;
     }
-    let judged = authenticated.and_then(|verified| {
+    let decided = authenticated.and_then(|verified| {
         let claims = verified.as_ref().map(|verified| &*verified.claims);
-        authorize_request(context, request, cleaned, claims, record)
+        authorize_request(judged, request, cleaned, claims, record)
     });
-    match judged {
+    match decided {
         Ok(()) => found,
         Err(denied) => {
             if let Ok(found) = &found {
@@ -75,23 +101,28 @@ pub(super) fn judged_request(
 ///
 /// The reply to a client that is denied: 403, `RBAC: access denied`.
 fn authorize_request(
-    context: LookupContext<'_>,
+    judged: Judged<'_>,
     request: &mut Request<DownstreamBody>,
     cleaned: &mut Cleaned<'_>,
     claims: Option<&Claims>,
     record: &mut Record,
 ) -> Result<(), LocalReply> {
-    let Some(authorization) = &context.snapshot.authorization else {
+    let Judged { context, policies } = judged;
+    let Some(authorization) = &policies.authorization else {
         return Ok(());
     };
     let policies = &authorization.http;
     if policies.reads_added {
         cleaned.show(request.headers_mut());
     }
-    let host = normalize_host(authority(request).unwrap_or_default());
+    let LookupContext {
+        connection, origin, ..
+    } = context;
+    let authority = authority(request).unwrap_or_default();
+    let host = normalize_host(authority);
     let subject = Subject {
         claims,
-        ..of_request(request, context.connection, context.origin, &host)
+        ..of_request(request, connection, origin, authority, &host)
     };
     if let Some(rule) = policies.audit.first_match(&subject) {
         matched(record.worker(), Some(rule));
@@ -120,13 +151,12 @@ pub(super) fn authorize_connection(
     judge(worker, policies, &subject).map_or(Ok(()), Err)
 }
 
-/// Returns the policies for the traffic of a listener; `None` if none apply.
+/// Returns the policies for the traffic of a listener that allow or deny; `None` if none apply.
 pub(crate) fn of_listener<'a>(
     snapshot: &'a SnapshotRef,
-    listener: &Listener,
+    listener: &'a Listener,
 ) -> Option<&'a Authorization> {
-    let authorization = snapshot.authorization.as_deref();
-    authorization.filter(|_| listener.direction.is_judged())
+    snapshot.policies_of(listener)?.authorization.as_deref()
 }
 
 /// Whether policies judge a request: it is valid, with or without a route.
@@ -140,14 +170,14 @@ pub(crate) fn is_judged(found: &Result<Found, LocalReply>) -> bool {
     }
 }
 
-/// Returns the facts of a request without a token that policies compare. `host` is its normalized host.
+/// Returns the facts of a request without a token that policies compare. `host` is its `authority`, normalized.
 pub(crate) fn of_request<'a, B>(
     request: &'a Request<B>,
     connection: &'a Connection,
     origin: &Origin,
+    authority: &'a str,
     host: &'a str,
 ) -> Subject<'a> {
-    let authority = authority(request).unwrap_or_default();
     Subject {
         request: Some(matched_head(request, origin.scheme, authority, host)),
         remote_ip: origin.client.ip().to_canonical(),

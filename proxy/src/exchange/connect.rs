@@ -63,6 +63,7 @@ pub async fn run(
         tls: None,
         is_undecided: false,
         routes,
+        draw: None,
         connect: Some(Box::new(ConnectRequest {
             named,
             authority: request.uri().authority().cloned(),

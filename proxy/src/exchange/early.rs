@@ -1,4 +1,4 @@
-//! Fault injection, CORS and limits, before a request is forwarded. Not used for rules without them.
+//! Fault injection, CORS and limits, before a request is forwarded or redirected. Not used for rules without them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
+use crate::exchange::direct;
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::forward;
 use crate::exchange::forward::reply_body::ReplyBody;
@@ -26,7 +27,7 @@ pub const DELAYED_MAX: u32 = 10_000;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Applies faults, CORS and limits around the forwarding of a request.
+/// Applies faults, CORS and limits around the redirect or the forwarding of a request.
 pub async fn run(
     early: &Early,
     context: RequestContext<'_>,
@@ -63,15 +64,22 @@ pub async fn run(
     let mut response = match admitted {
         Err(reply) => refused(&context, request, &reply, record),
         Ok(added) => {
-            let mut response = forward::run(context, request, cleaned, record).await;
+            let mut response = match direct::answer(&context, request, &record) {
+                Some(response) => direct::finish(&context, request, response, record),
+                None => forward::run(context, request, cleaned, record).await,
+            };
             if let Some(added) = added {
                 response.headers_mut().extend(*added);
             }
             response
         }
     };
-    if let (Some(cors), CorsVerdict::Share(origin)) = (&early.cors, verdict) {
-        cors.share(origin, response.headers_mut());
+    if let Some(cors) = &early.cors {
+        let allowed = match verdict {
+            CorsVerdict::Share(origin) => Some(origin),
+            CorsVerdict::Answer(_) | CorsVerdict::Pass => None,
+        };
+        cors.share(allowed, response.headers_mut());
     }
     response
 }
@@ -90,7 +98,10 @@ async fn admit(
         None => Ok(None),
         // boxed: few routes have limits that a service counts
         Some(service) => {
-            let added = Box::pin(limit::service::ask(described, service, context, request)).await;
+            let added = Box::pin(limit::service::ask(
+                described, service, context, request, record,
+            ))
+            .await;
             added.map(|added| (!added.is_empty()).then(|| Box::new(added)))
         }
     }
@@ -105,6 +116,7 @@ fn refused(
 ) -> Response<ReplyBody> {
     let mut response = record.reply(reply);
     context.edit_reply(request, &record, &mut response);
+    record.record_logged_head(response.headers());
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)
 }
@@ -170,6 +182,7 @@ fn aborted(
         record.record_grpc_status(headers);
     }
     context.edit_reply(request, &record, &mut response);
+    record.record_logged_head(response.headers());
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)
 }

@@ -17,7 +17,10 @@ use hyper::body::Body as _;
 use hyper::header::UPGRADE;
 use hyper::{Request, Version};
 
-use super::authorize::{bad_provider, count, judged_request, matched, of_connection, of_request};
+use super::authenticate::strip_outputs;
+use super::authorize::{
+    Judged, bad_provider, count, judged_request, matched, of_connection, of_request,
+};
 use super::downstream::body::{DownstreamBody, PrefixError};
 use super::downstream::connection::{Connection, Handshake, PeerIdentity};
 use super::downstream::origin::Origin;
@@ -35,18 +38,22 @@ use crate::telemetry::{Counter, Stage};
 use crate::upstream::Client;
 use answer::Answer;
 use check::{Asking, Sent};
-use traffic::authz::{ExtAuthz, Rule, RuleSet};
+use traffic::authz::{ExtAuthz, Policies, Rule, RuleSet};
 use traffic::error::Kind;
 use traffic::route::normalize_host;
 
 /// Time in which the part of a body has to arrive that a provider gets.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Whether policies that ask a provider apply to the requests of a connection.
-pub(super) fn applies(snapshot: &SnapshotRef, connection: &Connection) -> bool {
-    let authorization = snapshot.authorization.as_ref();
+/// Returns the context of a request for which policies ask a provider. A guard of a match would keep it in the future.
+pub(super) fn asked(judged: Option<Judged<'_>>) -> Option<Judged<'_>> {
+    judged.filter(|judged| applies(*judged))
+}
+
+/// Whether policies that ask a provider apply to a request.
+fn applies(judged: Judged<'_>) -> bool {
+    let authorization = judged.policies.authorization.as_ref();
     authorization.is_some_and(|policies| !policies.http.custom.is_empty())
-        && snapshot.judges(&connection.listener, connection.client.destination)
 }
 
 /// Result of [`find`], and the cleaned head.
@@ -55,16 +62,16 @@ type Checked<'a> = (Result<Found, LocalReply>, Cleaned<'a>);
 /// Finds the rule for a request, if providers, its tokens and policies allow it. Boxed, since few requests need the
 /// memory.
 pub(super) fn find<'a: 'f, 'f>(
-    context: LookupContext<'f>,
+    judged: Judged<'f>,
     request: &'f mut Request<DownstreamBody>,
     cleaned: Cleaned<'a>,
     record: &'f mut Record,
 ) -> Pin<Box<dyn Future<Output = Checked<'a>> + 'f>> {
-    Box::pin(find_checked(context, request, cleaned, record))
+    Box::pin(find_checked(judged, request, cleaned, record))
 }
 
 async fn find_checked<'a>(
-    context: LookupContext<'_>,
+    judged: Judged<'_>,
     request: &mut Request<DownstreamBody>,
     mut cleaned: Cleaned<'a>,
     record: &mut Record,
@@ -73,14 +80,13 @@ async fn find_checked<'a>(
         snapshot,
         connection,
         origin,
-    } = context;
+    } = judged.context;
     let scheme = origin.scheme;
     let mut response = HeaderChanges::default();
     let found = find_route(snapshot, connection, scheme, request, &mut cleaned);
     let mut found = limit::admit_early(found, origin, request, record);
     if super::authorize::is_judged(&found) {
-        let worker = Rc::clone(record.worker());
-        let asked = ask(&worker, context, request, &mut cleaned, &mut response).await;
+        let asked = ask(record, judged, request, &mut cleaned, &mut response).await;
         found = match asked {
             Err(denied) => {
                 if let Ok(found) = &found {
@@ -89,8 +95,12 @@ async fn find_checked<'a>(
                 Err(denied)
             }
             Ok(is_rerouted) => {
+                // a provider may not set them either
+                if let Some(authentication) = &judged.policies.authentication {
+                    strip_outputs(authentication, request.headers_mut());
+                }
                 let before = (!is_rerouted).then_some(found);
-                judged_request(context, request, &mut cleaned, before, record)
+                judged_request(judged, request, &mut cleaned, before, record)
             }
         };
     }
@@ -108,18 +118,20 @@ async fn find_checked<'a>(
 
 /// Asks all providers whose rules match a request. Returns whether its route has to be looked up again.
 async fn ask(
-    worker: &Rc<Worker>,
-    context: LookupContext<'_>,
+    record: &Record,
+    judged: Judged<'_>,
     request: &mut Request<DownstreamBody>,
     cleaned: &mut Cleaned<'_>,
     response: &mut HeaderChanges,
 ) -> Result<bool, LocalReply> {
-    let (snapshot, connection, origin) = (context.snapshot, context.connection, context.origin);
-    let custom = snapshot
-        .authorization
-        .iter()
-        .flat_map(|one| &*one.http.custom);
-    let mut is_rerouted = false;
+    let LookupContext {
+        snapshot,
+        connection,
+        origin,
+    } = judged.context;
+    let policies = judged.policies.authorization.iter();
+    let custom = policies.flat_map(|one| &*one.http.custom);
+    let (worker, mut is_rerouted) = (record.worker(), false);
     // providers get the fields that the proxy adds
     cleaned.show(request.headers_mut());
     for (name, rules) in custom {
@@ -131,11 +143,11 @@ async fn ask(
             count(worker, Stage::Custom, true, false);
             return Err(LocalReply::denied(bad_provider(rule)));
         };
-        let sent = body(provider, request).await?;
+        let (sent, settings) = (body(provider, request).await?, &*provider.settings);
         let asking = Asking {
             client: connection.client,
             remote: origin.client,
-            principal: connection.peer().principal(),
+            principal: connection.peer().mesh_principal(),
             own_principal: connection.tls.as_deref().and_then(Handshake::own_principal),
             server_name: connection.server_name(),
         };
@@ -145,16 +157,17 @@ async fn ask(
             service: &provider.service,
             client: connection.client,
             timeout: provider.settings.timeout,
+            record: Some(record),
         };
-        let settings = &*provider.settings;
         let answer = match &settings.http {
             Some(check) => http::ask(&call, check, request, &sent).await,
             None => grpc::ask(&call, &asking, origin.scheme, request, &sent).await,
         };
         let answer = answered(settings, answer);
         let is_denied = !matches!(answer, Some(Answer::Allowed(_)));
-        let passes = is_denied && answer.is_none() && settings.fail_open;
-        count(worker, Stage::Custom, is_denied && !passes, false);
+        let is_refused = is_denied && !(answer.is_none() && settings.fail_open);
+        count(worker, Stage::Custom, is_refused, false);
+        is_rerouted |= !is_refused && http::strip(settings, request.headers_mut());
         match answer {
             Some(Answer::Allowed(changes)) => {
                 is_rerouted |= changes.apply(request) && settings.clears_route_cache;
@@ -165,7 +178,7 @@ async fn ask(
                 headers,
                 body,
             }) => return Err(LocalReply::denied_by_provider(status, headers, body)),
-            None if passes => worker.count(Counter::ExtAuthzFailedOpen),
+            None if !is_refused => worker.count(Counter::ExtAuthzFailedOpen),
             None => {
                 worker.count(Counter::ExtAuthzFailedClosed);
                 return Err(LocalReply::provider_failed(settings.status_on_error));
@@ -182,8 +195,9 @@ fn matching<'r>(
     connection: &Connection,
     origin: &Origin,
 ) -> Option<&'r Rule> {
-    let host = normalize_host(authority(request).unwrap_or_default());
-    rules.first_match(&of_request(request, connection, origin, &host))
+    let authority = authority(request).unwrap_or_default();
+    let host = normalize_host(authority);
+    rules.first_match(&of_request(request, connection, origin, authority, &host))
 }
 
 /// Returns the answer of a provider; `None` if there is none.
@@ -225,6 +239,15 @@ async fn body(
     })
 }
 
+/// Facts of a connection: its handshake, and the name of the server that the client asks for.
+#[derive(Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub(super) tls: Option<&'a Handshake>,
+    pub(super) server_name: Option<&'a str>,
+    /// Whether the port takes requests as well, so that the client has chosen to send none.
+    pub(super) is_detected: bool,
+}
+
 /// Asks all providers whose rules match a connection of another protocol than HTTP.
 ///
 /// # Errors
@@ -233,18 +256,20 @@ async fn body(
 pub(super) async fn authorize_connection(
     worker: &Rc<Worker>,
     snapshot: &SnapshotRef,
+    policies: &Policies,
     client: Client,
-    tls: Option<&Handshake>,
-    server_name: Option<&str>,
+    facts: Facts<'_>,
 ) -> Result<(), String> {
-    let custom = snapshot
-        .authorization
-        .iter()
-        .flat_map(|one| &*one.tcp.custom);
-    for (name, rules) in custom {
-        // a provider over HTTP has no effect on connections, as in Istio
+    let Facts {
+        tls,
+        server_name,
+        is_detected,
+    } = facts;
+    for (name, rules) in &policies.custom {
         let provider = snapshot.provider(name);
-        if provider.is_some_and(|provider| provider.settings.http.is_some()) {
+        let over_http = provider.is_some_and(|provider| provider.settings.http.is_some());
+        // a provider over HTTP has no effect on ports without requests, as in Istio
+        if over_http && !is_detected {
             continue;
         }
         let peer = PeerIdentity::new(tls);
@@ -257,10 +282,14 @@ pub(super) async fn authorize_connection(
             count(worker, Stage::Custom, true, true);
             return Err(bad_provider(rule));
         };
+        if over_http {
+            count(worker, Stage::Custom, true, true);
+            return Err("ext_authz_close".to_owned());
+        }
         let asking = Asking {
             client,
             remote: client.source,
-            principal: peer.principal(),
+            principal: peer.mesh_principal(),
             own_principal: tls.and_then(Handshake::own_principal),
             server_name,
         };
@@ -270,6 +299,7 @@ pub(super) async fn authorize_connection(
             service: &provider.service,
             client,
             timeout: provider.settings.timeout,
+            record: None,
         };
         let settings = &*provider.settings;
         let answer = answered(settings, grpc::ask_about_connection(&call, &asking).await);

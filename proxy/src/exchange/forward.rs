@@ -133,6 +133,7 @@ pub(super) fn refuse(
     if let Some(snapshot) = refused.snapshot.take() {
         context.edit_local(refused.destination, &snapshot, &record, &mut response);
     }
+    record.record_logged_head(response.headers());
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)
 }
@@ -179,6 +180,7 @@ fn pass(
         };
         context.edit_response(came_from, &snapshot, &record, &mut response);
     }
+    record.record_logged_head(response.headers());
     let (parts, incoming) = response.into_parts();
     let body = match switch {
         Some(downstream) => {

@@ -60,13 +60,13 @@ pub(super) fn admit<'a>(
 /// Whether a request came by HTTP/2, and all of its destinations speak it, as clients and services of gRPC do. What a
 /// client says of its request does not make it a stream of messages.
 fn is_http2(version: Version, context: &RequestContext<'_>) -> bool {
-    let split = context.found.route().split.as_ref();
-    let destinations = split.into_iter().flat_map(Split::entries);
+    let route = context.found.route();
+    let destinations = route.split.iter().flat_map(Split::entries);
     let mut speak_it = destinations.map(|(_, one)| {
         let cluster = context.snapshot.cluster(one.cluster);
         cluster.is_some_and(|cluster| cluster.protocol == Protocol::Http2)
     });
-    version == Version::HTTP_2 && speak_it.all(|speaks_it| speaks_it)
+    version == Version::HTTP_2 && (route.filters.is_http2 || speak_it.all(|speaks_it| speaks_it))
 }
 
 /// Counts a request before its token is verified and policies judge it, by the rules that read only its address, method,

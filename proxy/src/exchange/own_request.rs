@@ -16,7 +16,7 @@ use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::Worker;
-use crate::pool::{ConnectionChoice, Failed, Incoming, Phase, PoolTarget, Pools};
+use crate::pool::{ConnectionChoice, Failed, Incoming, Phase, Phases, PoolTarget, Pools};
 use crate::upstream::http1::Message;
 use crate::upstream::{Client, Protocol};
 use traffic::cluster::Outcome;
@@ -74,13 +74,13 @@ impl OwnRequest {
         };
         let mut moves = 0;
         loop {
-            let phase = Cell::new(Phase::default());
+            let phases = Cell::new(Phases::default());
             let pool_target = PoolTarget {
-                phase: Some(&phase),
+                phases: Some(&phases),
                 ..self.picked.pool_target(&self.client, self.protocol)
             };
             let pool_target = pool_target.asking_for(host.as_ref());
-            let is_pending = || phase.get() != Phase::Connected;
+            let is_pending = || phases.get().phase != Phase::Connected;
             let sent = unsent.send(&worker.pools, pool_target, choice);
             let may = Moves {
                 at_all: moves < MOVES_MAX,

@@ -46,7 +46,8 @@ pub(super) fn of_connection(worker: &Rc<Worker>, of: impl FnOnce() -> TcpClient)
 /// Waits for the denial of a request that switches to another protocol.
 pub(super) fn of_request<B>(
     worker: &Rc<Worker>,
-    (connection, origin): (&Rc<Connection>, &Origin),
+    connection: &Rc<Connection>,
+    origin: &Origin,
     request: &Request<B>,
 ) -> Denial {
     let mut copy = Request::new(());
@@ -59,9 +60,10 @@ pub(super) fn of_request<B>(
         let destination = connection.client.destination;
         let listener = snapshot.listener(&connection.listener, destination)?;
         let authorization = authorize::of_listener(snapshot, listener)?;
-        let host = normalize_host(authority(&copy).unwrap_or_default());
+        let authority = authority(&copy).unwrap_or_default();
+        let host = normalize_host(authority);
         let claims = copy.extensions().get::<Arc<Claims>>();
-        let mut subject = authorize::of_request(&copy, &connection, &origin, &host);
+        let mut subject = authorize::of_request(&copy, &connection, &origin, authority, &host);
         subject.claims = claims.map(|claims| &**claims);
         authorize::deny_again(worker, &authorization.http, &subject)
     };

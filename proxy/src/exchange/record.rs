@@ -3,10 +3,17 @@
 //! A [`Record`] begins with the request's head and assumes a downstream disconnect; the end of the exchange sets the
 //! real outcome. A future that is dropped half-way is thus reported correctly.
 
+pub mod end;
 pub mod health;
 mod limits;
 pub mod log;
+pub mod log_choice;
 pub mod peer;
+mod phases;
+pub mod planned;
+mod refused;
+pub(in crate::exchange) mod spans;
+mod traced;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -22,21 +29,26 @@ use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Method, Request, Response};
 use tokio::time::Instant;
 
-use self::log::{End, LogFields};
+use self::end::End;
+use self::log::LogFields;
+use self::spans::Spans;
 use crate::exchange::body::progress::Progress;
 use crate::exchange::downstream::body::BodyFault;
 use crate::exchange::downstream::connection::Connection;
-use crate::exchange::downstream::origin::Origin;
 use crate::exchange::message::grpc_messages::Messages;
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::{SnapshotRef, Worker};
+use crate::pool::{Incoming, Phases};
 use crate::runtime::clock;
 use crate::snapshot::Route;
-use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats};
-use traffic::error::Kind;
+use crate::telemetry::{
+    Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats, RuleStats,
+};
+use traffic::error::{Error, Kind};
 use traffic::filter::timeout;
 use traffic::limit::RouteLimits;
+use traffic::trace::TraceContext;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -69,14 +81,23 @@ pub struct Record {
     target: Option<Target>,
     /// Metrics of a rule with a `statPrefix`.
     route_stats: Option<Arc<RouteStats>>,
+    /// Metrics of the rule.
+    rule_stats: Option<Arc<RuleStats>>,
     progress: Option<Rc<Progress>>,
     log: Option<Box<LogFields>>,
+    trace: Option<TraceContext>,
+    /// Data for spans; `None` if none can be exported.
+    spans: Option<Box<Spans>>,
     code: u16,
     flags: ResponseFlags,
     /// Flags to add in any case.
     added: ResponseFlags,
     /// Number of attempts.
     attempts: u32,
+    /// Phases of the last attempt.
+    pub(in crate::exchange) phases: Cell<Phases>,
+    /// Whether they are not counted yet.
+    phases_pending: bool,
     /// Status of the last attempt; 0 for none.
     attempt_code: u16,
     details: Cow<'static, str>,
@@ -108,7 +129,7 @@ impl Record {
     pub fn begin<B>(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
-        origin: &Origin,
+        log: Option<Box<LogFields>>,
         request: &Request<B>,
     ) -> Box<Self> {
         worker.raise(Gauge::RequestsActive);
@@ -122,12 +143,17 @@ impl Record {
             picked: None,
             target: None,
             route_stats: None,
+            rule_stats: None,
             progress: None,
-            log: LogFields::begin(&worker.access_log, origin.client, request),
+            log,
+            trace: None,
+            spans: None,
             code: 0,
             flags: ResponseFlags::DC,
             added: ResponseFlags::NONE,
             attempts: 0,
+            phases: Cell::default(),
+            phases_pending: false,
             attempt_code: 0,
             details: "downstream_remote_disconnect".into(),
             grpc: timeout::is_grpc(request.headers()),
@@ -209,13 +235,28 @@ impl Record {
     /// Records the endpoint of an attempt, and moves the active request there from the previous endpoint.
     pub fn record_attempt(&mut self, picked: PickedEndpoint) {
         self.attempts += 1;
-        if let Some(before) = self.replace_endpoint(picked) {
+        self.phases_pending = true;
+        self.begin_attempt_span(&picked);
+        if let Some(before) = self.enter(picked) {
             before.attempted(std::mem::take(&mut self.attempt_code), &self.worker);
         }
     }
 
-    /// Changes the endpoint and returns the previous one. Called alone for an attempt that had no connection yet.
-    pub fn replace_endpoint(&mut self, picked: PickedEndpoint) -> Option<PickedEndpoint> {
+    /// Records the head of the response for the access log.
+    pub fn record_logged_head(&mut self, headers: &HeaderMap) {
+        if let Some(log) = &mut self.log {
+            log.record_response(headers);
+        }
+    }
+
+    /// Changes the endpoint of an attempt that had no connection yet.
+    pub fn replace_endpoint(&mut self, picked: PickedEndpoint) {
+        self.move_attempt_span(&picked);
+        self.enter(picked);
+    }
+
+    /// Counts the request as active at an endpoint instead of the previous one, which is returned.
+    fn enter(&mut self, picked: PickedEndpoint) -> Option<PickedEndpoint> {
         picked.enter();
         let before = self.picked.replace(picked)?;
         before.endpoint().state.leave();
@@ -223,9 +264,11 @@ impl Record {
     }
 
     /// Records the status of an attempt, if it got a response.
-    pub fn record_attempt_result<B, E>(&mut self, attempted: &Result<Response<B>, E>) {
+    pub fn record_attempt_result(&mut self, attempted: &Result<Response<Incoming>, Error>) {
         let status = attempted.as_ref().map(Response::status);
         self.attempt_code = status.map_or(0, |status| status.as_u16());
+        self.end_attempt_span(attempted);
+        self.count_phases();
     }
 
     /// Number of attempts.
@@ -356,6 +399,7 @@ impl Record {
             log.record_route(&route.name);
         }
         self.route_stats.clone_from(&route.stats);
+        self.rule_stats.clone_from(&route.rule_stats);
     }
 
     /// Records the arrival of the upstream's response head. Returns the time since the request's last byte, or `None`
@@ -394,6 +438,9 @@ impl Record {
             }
         } else if let Some(trailers) = frame.trailers_ref() {
             self.record_grpc_status(trailers);
+            if let Some(log) = &mut self.log {
+                log.record_trailers(trailers);
+            }
         }
     }
 
@@ -416,6 +463,7 @@ impl Record {
                 if let (Some(picked), Some(outcome)) = (&self.picked, outcome) {
                     picked.report(outcome);
                 }
+                self.break_attempt_span();
                 self.flags = match kind {
                     Kind::UpstreamReset => ResponseFlags::UR,
                     Kind::UpstreamProtocol => ResponseFlags::UPE,
@@ -436,9 +484,10 @@ impl Record {
 
     fn report(&mut self) {
         self.report_body();
+        let duration = clock::now().saturating_duration_since(self.started);
+        self.report_phases(duration);
         let worker = &self.worker;
         worker.lower(Gauge::RequestsActive);
-        let duration = clock::now().saturating_duration_since(self.started);
         let body_bytes = self.progress.as_ref().map_or(0, |body| body.bytes());
         let stats = match (&self.picked, &self.target) {
             (Some(picked), _) => &picked.endpoint().stats,
@@ -460,12 +509,19 @@ impl Record {
             response_bytes: self.sent_bytes,
             request_messages: self.progress.as_ref().map_or(0, |one| one.messages()),
             response_messages: self.messages.count(),
+            trace: self.exemplar(duration),
         };
         let handshake = self.connection.tls.as_deref();
         let of_peer = peer::stats(handshake, stats, &worker.telemetry.stats);
-        of_peer.as_ref().unwrap_or(stats).record(worker.id, &record);
-        if let Some(stats) = &self.route_stats {
-            stats.record(worker.id, record.code);
+        let stats = of_peer.as_ref().unwrap_or(stats);
+        if !self.log.as_ref().is_some_and(|log| log.counts()) {
+            stats.record(worker.id, &record);
+        }
+        if let Some(of_rule) = &self.route_stats {
+            of_rule.record(worker.id, record.code);
+        }
+        if let Some(of_rule) = &self.rule_stats {
+            of_rule.record(worker.id, record.code);
         }
         if let Some(log) = &self.log {
             let end = End {
@@ -473,14 +529,16 @@ impl Record {
                 details: &self.details,
                 attempts: self.attempts,
                 upstream_time: self.upstream_time,
+                request_time: self.request_took(),
+                stats,
+                trace: self.trace.as_ref(),
             };
-            log.write(
-                &worker.access_log,
-                &self.connection,
-                self.picked.as_ref(),
-                &end,
-            );
+            log.write(worker, &self.connection, self.picked.as_ref(), &end);
         }
+        if let Some(spans) = self.spans.take() {
+            self.report_spans(*spans, &record);
+        }
+        let worker = &self.worker;
         if let Some(picked) = &self.picked {
             picked.attempted(self.attempt_code, worker);
             picked.endpoint().state.leave();

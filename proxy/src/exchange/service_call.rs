@@ -21,7 +21,8 @@ use prost::Message;
 use super::body::upstream::UpstreamBody;
 use super::message::readdress::{by_gateway, readdress};
 use super::own_request::OwnRequest;
-use super::record::health;
+use super::record::spans::Failure;
+use super::record::{Record, health};
 use super::select::target::Target;
 use super::worker::{SnapshotRef, Worker};
 use crate::pool::ConnectionChoice;
@@ -51,6 +52,8 @@ pub(crate) struct ServiceCall<'a> {
     pub client: Client,
     /// Time limit of the whole call.
     pub timeout: Duration,
+    /// The request that is decided about, whose trace has the call; `None` for a connection.
+    pub record: Option<&'a Record>,
 }
 
 /// Reason why a call has no result.
@@ -96,11 +99,32 @@ impl From<Error> for CallError {
 }
 
 /// A whole response.
-struct WholeResponse {
-    head: response::Parts,
+pub(crate) struct WholeResponse {
+    /// The head.
+    pub(crate) head: response::Parts,
     /// The body; an error if it is longer than the bound or broke off.
-    body: Result<Bytes, CallError>,
-    trailers: Option<HeaderMap>,
+    pub(crate) body: Result<Bytes, CallError>,
+    /// Trailers.
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+impl WholeResponse {
+    fn grpc_status(&self) -> Option<u16> {
+        let trailers = self.trailers.as_ref();
+        let status = trailers.and_then(|trailers| trailers.get(GRPC_STATUS));
+        let status = status.or_else(|| self.head.headers.get(GRPC_STATUS));
+        status.and_then(|status| status.to_str().ok()?.parse().ok())
+    }
+
+    /// Status and failure of the span of the call.
+    fn traced(&self) -> (Option<u16>, Option<Failure<'_>>) {
+        let status = self.head.status.as_u16();
+        let failure = match &self.body {
+            Err(CallError::Failed(error)) => Some(Failure::of_error(error)),
+            _ => Failure::of_status(status).or_else(|| Failure::of_grpc(self.grpc_status()?)),
+        };
+        (Some(status), failure)
+    }
 }
 
 impl ServiceCall<'_> {
@@ -113,6 +137,17 @@ impl ServiceCall<'_> {
     ) -> Result<(response::Parts, Result<Bytes, CallError>), CallError> {
         let response = self.send(parts, authority, body, None).await?;
         Ok((response.head, response.body))
+    }
+
+    /// Sends a request with the authority of the service, and returns its response.
+    pub(crate) async fn whole(
+        &self,
+        parts: Parts,
+        body: Bytes,
+        protocol: Option<Protocol>,
+    ) -> Result<WholeResponse, CallError> {
+        let authority = self.service.authority.clone();
+        self.send(parts, authority, body, protocol).await
     }
 
     /// Calls a method of a gRPC service that takes one message and returns one.
@@ -136,11 +171,7 @@ impl ServiceCall<'_> {
         if response.head.status != StatusCode::OK {
             return Err(CallError::Malformed);
         }
-        let trailers = response.trailers.as_ref();
-        let status = trailers.and_then(|trailers| trailers.get(GRPC_STATUS));
-        let status = status.or_else(|| response.head.headers.get(GRPC_STATUS));
-        let status = status.and_then(|status| status.to_str().ok()?.parse().ok());
-        match status {
+        match response.grpc_status() {
             Some(0) => decode(response.body?),
             Some(status) => Err(CallError::Grpc(status)),
             None => Err(CallError::Malformed),
@@ -164,15 +195,27 @@ impl ServiceCall<'_> {
         if let Some(hop) = &picked.endpoint().hop {
             by_gateway(&mut parts, hop);
         }
+        let is_grpc = parts.headers.contains_key(TE);
+        let record = self.record;
+        let span = record.and_then(|record| record.trace_call(is_grpc, &picked, &mut parts));
         let mut own = OwnRequest::new(self.worker, self.client, picked, protocol);
         let exchange = exchange(&mut own, parts, body);
-        match tokio::time::timeout(self.timeout, exchange).await {
+        let response = match tokio::time::timeout(self.timeout, exchange).await {
             Ok(response) => response,
             Err(_) => {
                 own.report(Outcome::TimedOut);
                 Err(CallError::TimedOut)
             }
+        };
+        if let Some(span) = span {
+            let (status, failure) = match &response {
+                Ok(response) => response.traced(),
+                Err(CallError::Failed(error)) => (None, Some(Failure::of_error(error))),
+                Err(_) => (None, Some(Failure::word("request_timeout"))),
+            };
+            span.finish(self.worker, status, failure);
         }
+        response
     }
 }
 

@@ -17,6 +17,37 @@ pub const FAILOVER_REPLAY_BYTES: usize = 64 * 1024;
 /// Default of the maximum number of bytes of request bodies that all workers together buffer for retries.
 pub const RETRY_BODY_BYTES_TOTAL: usize = 64 * 1024 * 1024;
 
+/// Treatment of `x-forwarded-client-cert`; a client is verified if it presented a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertHeader {
+    /// Any client's header is passed on.
+    AlwaysForwardOnly,
+    /// The certificate of a verified client is added to its header.
+    AppendForward,
+    /// The header of a verified client is passed on.
+    ForwardOnly,
+    /// There is no header.
+    Sanitize,
+    /// The certificate of a verified client is the header.
+    SanitizeSet,
+}
+
+impl ClientCertHeader {
+    /// Whether the proxy writes the certificate of a verified client.
+    pub fn has_own(self) -> bool {
+        matches!(self, Self::AppendForward | Self::SanitizeSet)
+    }
+
+    /// Whether the header of a client is passed on.
+    pub fn keeps(self, is_verified: bool) -> bool {
+        match self {
+            Self::AlwaysForwardOnly => true,
+            Self::AppendForward | Self::ForwardOnly => is_verified,
+            Self::Sanitize | Self::SanitizeSet => false,
+        }
+    }
+}
+
 /// Settings of the request path that do not come from resources.
 #[derive(Clone, Debug)]
 pub struct ExchangeSettings {
@@ -28,6 +59,9 @@ pub struct ExchangeSettings {
     /// Whether the proxy is a sidecar, which leaves headers about the client's identity to the application. Default:
     /// no.
     pub is_sidecar: bool,
+    /// Treatment of `x-forwarded-client-cert`. Default: as at a sidecar, only the verified certificate. Source:
+    /// `--client-cert-header`.
+    pub client_cert_header: ClientCertHeader,
     /// Whether an external client's `x-request-id` is kept. Default: no, it is replaced.
     pub keep_request_id: bool,
     /// Networks of internal clients. Default: none. Source: `--internal-addresses`.
@@ -63,6 +97,11 @@ pub struct ExchangeSettings {
     /// Maximum number of bytes of one request body that may be sent again for a failover replay, within
     /// `retry_body_bytes`. Default: 64 KiB. Source: `--failover-replay-bytes`.
     pub failover_replay_bytes: usize,
+    /// Whether histograms of durations have exemplars of sampled requests. Default: yes. Source: `--exemplars`.
+    pub exemplars: bool,
+    /// Maximum number of combinations of values of requests as labels of metrics. Default: 1,000. Source:
+    /// `--metric-series-max`.
+    pub metric_series_max: usize,
     /// Host name of the machine, for `%HOSTNAME%`.
     pub hostname: Arc<str>,
     /// Environment of the process at its start, for `%ENVIRONMENT(X)%`.
@@ -75,6 +114,7 @@ impl Default for ExchangeSettings {
             server_name: Some(HeaderValue::from_static("istio-envoy")),
             outbound_server_name: Some(HeaderValue::from_static("envoy")),
             is_sidecar: false,
+            client_cert_header: ClientCertHeader::SanitizeSet,
             keep_request_id: false,
             internal_addresses: InternalAddresses::default(),
             trusted_hops: 0,
@@ -89,6 +129,8 @@ impl Default for ExchangeSettings {
             retry_body_bytes: RETRY_BODY_BYTES,
             retry_body_bytes_per_worker: RETRY_BODY_BYTES_TOTAL,
             failover_replay_bytes: FAILOVER_REPLAY_BYTES,
+            exemplars: true,
+            metric_series_max: 1000,
             hostname: Arc::from(""),
             environment: Arc::default(),
         }

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::uri::Authority;
 use hyper::header::HeaderValue;
+use rand::RngExt;
 use tokio::time::Instant;
 
 use crate::exchange::admit::admit;
@@ -22,12 +23,13 @@ use crate::exchange::ext_authz;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::recheck::{self, TcpClient};
 use crate::exchange::record::log::host;
+use crate::exchange::record::log_choice::LogChoice;
 use crate::exchange::record::{Denial, health, peer};
 use crate::exchange::select::proxied::{NamedHost, is_loop};
 use crate::exchange::select::target::{PickedEndpoint, Target, Tried};
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
 use crate::exchange::worker::{SnapshotRef, Worker};
-use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoutes};
+use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoutes, Service};
 use crate::telemetry::{Counter, Entry, HttpVersion, RequestStats, ResponseFlags};
 use crate::upstream::{Client, ConnectionInfo, TcpConnection, Tunnel, dial};
 use traffic::balance::{HashKey, of_address};
@@ -57,6 +59,8 @@ pub struct DownstreamTcp {
     pub routes: Option<Arc<OpaqueRoutes>>,
     /// The CONNECT request, for a client of the HTTP proxy.
     pub connect: Option<Box<ConnectRequest>>,
+    /// Random number of the choice by weight, if that was made before the handshake.
+    pub draw: Option<u64>,
 }
 
 /// CONNECT request of a client that uses the sidecar as its HTTP proxy.
@@ -174,7 +178,10 @@ fn target(
     };
     let route = routes.route(rule);
     let split = route.split.as_ref().ok_or_else(no_route)?;
-    let destination: &Destination = worker.random(|rng| split.pick(rng));
+    let destination: &Destination = match asked.draw {
+        Some(draw) => split.at(draw % split.total()),
+        None => worker.random(|rng| split.pick(rng)),
+    };
     record.cluster = Some(Arc::clone(&destination.name));
     let target = Target::find(snapshot, destination.cluster)
         .ok_or_else(|| Target::unknown(snapshot, destination.cluster))?;
@@ -183,6 +190,26 @@ fn target(
     let target = target.dialed(asked.dialed, worker);
     let target = target.of_pod(asked.dialed.or(literal), head.sni);
     Ok((target, route.tunnel.clone()))
+}
+
+/// Makes the choice by weight for a client whose handshake has not begun, so that a connection without a destination ends
+/// before it; `None` for such a connection.
+pub fn draw(worker: &Worker, asked: &DownstreamTcp) -> Option<u64> {
+    let snapshot = worker.snapshot();
+    let routes = asked.routes.as_ref()?;
+    let head = OpaqueHead {
+        sni: asked.server_name.as_deref(),
+        destination: Some(asked.local.ip()),
+        source: Some(asked.remote.ip()),
+    };
+    let split = routes.route(routes.table.find(&head)?).split.as_ref()?;
+    let draw = worker.random(|rng| rng.random_range(0..split.total()));
+    let cluster = snapshot.cluster(split.at(draw).cluster)?;
+    let pools = cluster.federation.iter().flat_map(|one| one.pools());
+    let pools = pools.filter_map(|pool| snapshot.cluster(pool.cluster));
+    let mut all = pools.chain([cluster]);
+    let has_endpoint = all.any(|one| !one.endpoints().is_empty() || one.dialed.is_some());
+    has_endpoint.then_some(draw)
 }
 
 /// Logs the unknown name that a client of another cluster requested, with the known ones: without it neither side could
@@ -463,6 +490,7 @@ impl Record {
             let registry = &self.worker.telemetry.stats;
             let of_peer = peer::stats(handshake.as_deref(), base, registry);
             self.stats = of_peer.unwrap_or_else(|| Arc::clone(base));
+            self.tag();
             self.stats.tcp().opened(self.worker.id);
             self.counted = true;
         }
@@ -486,6 +514,7 @@ impl Record {
         if let Some(of_peer) = peer::stats(tls.as_deref(), &self.stats, registry) {
             self.stats = of_peer;
         }
+        self.tag();
         self.stats.tcp().opened(self.worker.id);
         self.counted = true;
         let snapshot = self.worker.snapshot();
@@ -516,6 +545,8 @@ impl Record {
             return Ok(());
         };
         let (client, server_name) = (self.client, self.server_name.as_deref());
+        let is_detected =
+            matches!(&listener.service, Service::Detected(detected) if detected.http.is_some());
         let asked = match authorization.tcp.custom.is_empty() {
             true => Ok(()),
             false => {
@@ -524,9 +555,13 @@ impl Record {
                 Box::pin(ext_authz::authorize_connection(
                     worker,
                     snapshot,
+                    &authorization.tcp,
                     client,
-                    tls,
-                    server_name,
+                    ext_authz::Facts {
+                        tls,
+                        server_name,
+                        is_detected,
+                    },
                 ))
                 .await
             }
@@ -566,7 +601,29 @@ impl Record {
         self.termination = termination.or(self.termination.take());
     }
 
-    fn log(&self) {
+    /// Chooses metrics with the connection's own values, if they are labels.
+    fn tag(&mut self) {
+        let (snapshot, local) = (self.worker.snapshot(), self.client.destination);
+        let choice = LogChoice::of(&self.worker, &snapshot, &self.listener, local);
+        if let Some(LogChoice::Planned(plan)) = choice
+            && let Some(tagged) =
+                plan.metrics_of_connection(&self.worker, &self.entry(), &self.stats)
+        {
+            self.stats = tagged;
+        }
+    }
+
+    fn log(&self, choice: &LogChoice) {
+        let entry = self.entry();
+        match choice {
+            LogChoice::Fixed => self.worker.access_log.log(&entry),
+            LogChoice::Planned(plan) => {
+                plan.write(&self.worker, &entry, self.connect.is_none());
+            }
+        }
+    }
+
+    fn entry(&self) -> Entry<'_> {
         let upstream_host = match (&self.ends, &self.address) {
             (Some(ends), _) => Some(host(&ends.remote)),
             (None, Some(address)) => Some(host(address)),
@@ -576,7 +633,7 @@ impl Record {
         let request = self.connect.as_deref();
         let authority = request.and_then(|request| request.authority.as_ref());
         let user_agent = request.and_then(|request| request.user_agent.as_ref());
-        self.worker.access_log.log(&Entry {
+        Entry {
             start: self.start,
             method: request.map(|_| "CONNECT"),
             version: request.map(|request| request.version),
@@ -601,7 +658,7 @@ impl Record {
             requested_server_name: self.server_name.as_deref(),
             downstream_peer_uri_san: self.principal.as_deref(),
             ..Entry::default()
-        });
+        }
     }
 }
 
@@ -614,8 +671,10 @@ impl Drop for Record {
             self.stats.tcp().opened(self.worker.id);
         }
         self.stats.tcp().closed(self.worker.id, self.flags);
-        if self.worker.access_log.is_on() {
-            self.log();
+        let snapshot = self.worker.snapshot();
+        let local = self.client.destination;
+        if let Some(choice) = LogChoice::of(&self.worker, &snapshot, &self.listener, local) {
+            self.log(&choice);
         }
     }
 }

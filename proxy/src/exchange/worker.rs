@@ -17,9 +17,10 @@ use super::select::pending::PendingConnects;
 use super::select::proxied::{Names, ResolveName};
 use super::settings::ExchangeSettings;
 use super::token_cache::TokenCache;
+use super::trace_parts::TraceParts;
 use crate::pool::Pools;
 use crate::snapshot::{Snapshot, SnapshotSlot};
-use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
+use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, TagTable, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Counts};
 use traffic::registry::Registry;
 
@@ -35,6 +36,8 @@ pub struct WorkerParts {
     pub unrouted: Arc<RequestStats>,
     /// Access log.
     pub access_log: AccessLogger,
+    /// Parts of tracing.
+    pub traces: TraceParts,
     /// State of endpoints.
     pub registry: Arc<Registry>,
     /// Settings of the request path.
@@ -59,6 +62,8 @@ pub struct Worker {
     pub unrouted: Arc<RequestStats>,
     /// Access log.
     pub access_log: AccessLogger,
+    /// Parts of tracing.
+    pub traces: TraceParts,
     /// Settings of the request path.
     pub settings: ExchangeSettings,
     /// Memory for saved heads.
@@ -69,6 +74,8 @@ pub struct Worker {
     pub replay: Rc<ReplayBudget>,
     /// Memory of mirrored copies.
     pub mirroring: Rc<Mirroring>,
+    /// Metrics with values of requests as labels.
+    pub(super) tags: RefCell<TagTable>,
     /// Verified tokens.
     pub(super) tokens: RefCell<TokenCache>,
     /// Pending connects.
@@ -107,17 +114,21 @@ impl Worker {
             settings.retry_body_bytes_per_worker,
             settings.retry_body_bytes,
         );
+        let guard = Arc::clone(&parts.telemetry.tags);
+        let tags = TagTable::new(guard, parts.id, settings.metric_series_max);
         Self {
             id: parts.id,
             pools: Pools::new(Counts::new(Arc::clone(&parts.telemetry), parts.id)),
             telemetry: parts.telemetry,
             unrouted: parts.unrouted,
             access_log: parts.access_log,
+            traces: parts.traces,
             settings: parts.settings,
             buffers: Rc::default(),
             delayed: Cell::new(0),
             replay,
             mirroring: Rc::default(),
+            tags: RefCell::new(tags),
             tokens: RefCell::default(),
             connects: PendingConnects::default(),
             policies_changed: Notify::new(),

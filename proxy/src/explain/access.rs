@@ -1,4 +1,4 @@
-//! Decision of policies alone, whatever listener accepts the request.
+//! Decision of policies alone, whatever listener accepts the request. One of a Gateway with attached policies has others.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,6 +7,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::answer::AuthorizationChoice;
+use super::walk::choose_listener;
 use super::{Question, authorization};
 use crate::exchange::authorize;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol, Handshake};
@@ -14,7 +15,8 @@ use crate::exchange::downstream::origin::Origin;
 use crate::exchange::message::clean;
 use crate::exchange::select::find_route;
 use crate::exchange::settings::ExchangeSettings;
-use crate::snapshot::{ListenerKey, Snapshot};
+use crate::identity::GatewaySettings;
+use crate::snapshot::{ListenerKey, ListenerPolicies, Snapshot};
 use traffic::authz::Subject;
 use traffic::route::normalize_host;
 
@@ -28,8 +30,9 @@ pub fn judge(
     question: &Question,
     snapshot: &Snapshot,
     settings: &ExchangeSettings,
+    gateways: &GatewaySettings,
 ) -> Result<Option<AuthorizationChoice>, String> {
-    let Some(authorization) = &snapshot.authorization else {
+    let Some(authorization) = &policies(question, snapshot, gateways).authorization else {
         return Ok(None);
     };
     let explain = |subject: Subject<'_>| {
@@ -65,9 +68,27 @@ pub fn judge(
     let how = snapshot.path_normalization;
     find_route::normalize(&mut request, how).map_err(|refusal| refusal.body.to_string())?;
     cleaned.show(request.headers_mut());
-    let host = find_route::authority(&request)
-        .unwrap_or_default()
-        .to_owned();
-    let host = normalize_host(&host);
-    explain(authorize::of_request(&request, &connection, &origin, &host))
+    let authority = find_route::authority(&request).unwrap_or_default();
+    let host = normalize_host(authority);
+    let subject = authorize::of_request(&request, &connection, &origin, authority, &host);
+    explain(subject)
+}
+
+/// Returns the policies of the listener that takes the request, if it has others than the proxy.
+fn policies<'s>(
+    question: &Question,
+    snapshot: &'s Snapshot,
+    gateways: &GatewaySettings,
+) -> &'s ListenerPolicies {
+    let request = question.request();
+    let host = normalize_host(find_route::authority(&request).unwrap_or_default());
+    let chosen = choose_listener(question, &host, snapshot, gateways);
+    let own = chosen.and_then(|(listener, _)| {
+        let is_of_port = question
+            .port
+            .is_none_or(|port| gateways.opened(port) == listener.key.address.port());
+        let is_meant = question.listener.is_some() || is_of_port;
+        listener.policies.as_deref().filter(|_| is_meant)
+    });
+    own.unwrap_or(&snapshot.policies)
 }

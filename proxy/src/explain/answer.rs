@@ -32,6 +32,9 @@ pub struct Explanation {
     /// Decision of AuthorizationPolicies; `None` if none apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization: Option<AuthorizationChoice>,
+    /// Share of requests that are traced, what says so, and where spans go; `None` without tracing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracing: Option<String>,
     /// Reasons why the request is not served, with suggestions.
     pub hints: Vec<Note>,
 }
@@ -379,6 +382,9 @@ pub struct DestinationChoice {
     /// Handling of gRPC-Web requests, in words, if the port of the service declares the protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_web: Option<String>,
+    /// Effects of filters of this destination only, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<String>,
     /// New authority for this destination only.
     pub authority: Option<String>,
     /// Header edits for this destination only, before those of the rule.

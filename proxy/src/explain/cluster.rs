@@ -24,6 +24,7 @@ use crate::exchange::worker::SnapshotRef;
 use crate::pool::PoolSettings;
 use crate::runtime::clock;
 use crate::snapshot::{Destination, Route, Snapshot};
+use crate::upstream::Protocol;
 use traffic::balance::{HashKey, client_hash, combined};
 use traffic::cluster::federation::Choice;
 use traffic::cluster::{Absence, Cluster, Endpoint, Federation, PickInput, Split};
@@ -45,6 +46,7 @@ pub(super) fn destinations(
     let (kind, total) = (TrafficKind::Request, split.total());
     let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
         unused_reason: idle(weight, kind),
+        filters: effect::of_share(route, destination.position, snapshot, request),
         authority: effect::authority(&route.filters, Some(destination.position)),
         edits: effect::edits(&route.filters, Some(destination.position)),
         grpc_web: grpc_web(&destination.name, found, survey),
@@ -66,12 +68,8 @@ pub(super) fn destinations(
             if let Some(federation) = &cluster.federation
                 && is_sent_by_a_cluster(request.head)
             {
-                let at_home = members::restrict_to_local_cluster(
-                    used,
-                    cluster,
-                    federation,
-                    choice.probability,
-                );
+                let share = choice.probability;
+                let at_home = members::restrict_to_local_cluster(used, cluster, federation, share);
                 choice.failure = at_home.or_else(|| choice.failure.take());
                 continue;
             }
@@ -88,6 +86,7 @@ pub(super) fn destinations(
             };
             let keys: Vec<&HashKey> = affinity::keys(Some(split), snapshot).collect();
             let template = template(route, destination, request);
+            let filters = &route.share(destination.position).filters;
             let lookup = HashLookup {
                 cluster,
                 snapshot,
@@ -95,10 +94,19 @@ pub(super) fn destinations(
                 keys: &keys,
                 client: client(request.head),
                 scheme: request.scheme,
-                head: HashedHead::edited(request.head, &route.filters, destination, &template),
+                head: HashedHead::edited(request.head, filters, destination, &template),
             };
             follow_key(used, &lookup, choice.probability);
         }
+    }
+    in_version_of(route, choices)
+}
+
+/// Changes the protocol to that of a route whose destinations get HTTP/2, whatever their ports declare.
+fn in_version_of(route: &Route, mut choices: Vec<DestinationChoice>) -> Vec<DestinationChoice> {
+    if route.filters.is_http2 {
+        let used = choices.iter_mut().filter_map(|one| one.cluster.as_mut());
+        used.for_each(|used| used.protocol = Protocol::Http2.name().to_owned());
     }
     choices
 }
@@ -358,6 +366,7 @@ fn choice(
         unused_reason: None,
         source: (&destination.provenance).into(),
         grpc_web: None,
+        filters: Vec::new(),
         authority: None,
         edits: Edits::default(),
         failure: failure(
@@ -412,10 +421,17 @@ fn failure(
 ) -> Option<String> {
     let (host, port, subset) = parts(&destination.name);
     let (word, kind, why) = match cluster {
-        None => {
-            let why = survey.missing_cluster(&host, port, &subset);
-            ("unknown", Kind::NoCluster, why)
-        }
+        None => match destination.missing_kind() {
+            Kind::InvalidBackend => {
+                let why = "the reference does not hold: `strait check` says why";
+                ("invalid", Kind::InvalidBackend, why.to_owned())
+            }
+            kind => (
+                "unknown",
+                kind,
+                survey.missing_cluster(&host, port, &subset),
+            ),
+        },
         Some(cluster) if cluster.no_endpoint_kind() == Kind::NoOriginalDestination => {
             let why = "it is where the client dialled, which a gateway does not know";
             ("nowhere", Kind::NoOriginalDestination, why.to_owned())

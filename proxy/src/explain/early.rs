@@ -4,31 +4,26 @@ use http::Request;
 
 use super::answer::{Action, Outcome};
 use super::duration::duration;
-use traffic::filter::cors::{Listed, OriginMatch};
+use traffic::filter::cors::{Listed, OriginHost, OriginMatch, WebOrigin};
 use traffic::filter::fault::Share;
 use traffic::filter::{Cors, CorsVerdict, Early, Fault, Preflights};
 
 /// Writes both into `action`, and returns the outcome of the request if they respond to it.
-pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> Outcome {
+pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> Option<Outcome> {
     (action.faults, action.cors) = words(early);
     let abort = early.fault.and_then(|fault| fault.abort);
     if let Some((abort, _)) = abort.filter(|(_, share)| share.is_all()) {
         let status = abort.status.as_u16();
-        return Outcome::DirectResponse { status };
+        return Some(Outcome::DirectResponse { status });
     }
-    let Some(cors) = &early.cors else {
-        return Outcome::FORWARDED;
-    };
+    let cors = early.cors.as_ref()?;
     let (verdict, outcome) = match cors.judge(request.method(), request.headers()) {
         CorsVerdict::Answer(_) => (
             "this request is a preflight; the proxy answers it",
-            Outcome::DirectResponse { status: 200 },
+            Some(Outcome::DirectResponse { status: 200 }),
         ),
-        CorsVerdict::Share(_) => (
-            "the response allows the request's origin",
-            Outcome::FORWARDED,
-        ),
-        CorsVerdict::Pass => return Outcome::FORWARDED,
+        CorsVerdict::Share(_) => ("the response allows the request's origin", None),
+        CorsVerdict::Pass => return None,
     };
     action.cors.push(verdict.to_owned());
     outcome
@@ -73,8 +68,10 @@ fn cors(cors: &Cors) -> Vec<String> {
             Listed::These(names) => lines.push(format!("{what}: {}", lossy(names))),
         }
     }
-    if let Some(names) = &cors.expose {
-        lines.push(format!("exposes {}", lossy(names)));
+    match &cors.expose {
+        Listed::Nothing => (),
+        Listed::Requested => lines.push("exposes the headers of each response".to_owned()),
+        Listed::These(names) => lines.push(format!("exposes {}", lossy(names))),
     }
     if let Some(age) = &cors.max_age {
         lines.push(format!("clients may cache preflights for {} s", lossy(age)));
@@ -93,10 +90,23 @@ fn origin(wanted: &OriginMatch) -> String {
         OriginMatch::Any => "every origin".to_owned(),
         OriginMatch::Exact(value) => value.to_string(),
         OriginMatch::Prefix(value) => format!("{value}..."),
-        OriginMatch::Under(scheme, domain) => format!("{scheme}*{domain}"),
+        OriginMatch::Web(origin) => web_origin(origin),
         OriginMatch::Regex(regex) => {
             format!("origins that match {}", regex.written())
         }
+    }
+}
+
+fn web_origin(origin: &WebOrigin) -> String {
+    let scheme = origin.scheme.as_str();
+    let host = match &origin.host {
+        OriginHost::Any => "*".to_owned(),
+        OriginHost::Exact(host) => host.to_string(),
+        OriginHost::Under(suffix) => format!("*{suffix}"),
+    };
+    match origin.port {
+        port if port == origin.scheme.default_port() => format!("{scheme}://{host}"),
+        port => format!("{scheme}://{host}:{port}"),
     }
 }
 

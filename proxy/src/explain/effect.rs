@@ -69,14 +69,44 @@ pub(super) fn of(
             action.timeout = filters.timeout.map(duration);
             action.retries = filters.retry.as_deref().map(retries);
             action.mirrors = mirrors(route, snapshot);
-            let early = filters.early.as_deref();
-            action.limits = early.map_or_else(Vec::new, |early| limits(early, request));
-            early.map_or(Outcome::FORWARDED, |early| {
-                early::of(early, &mut action, head)
-            })
+            Outcome::FORWARDED
         }
     };
-    (action, outcome)
+    let answered = filters.early.as_deref().and_then(|early| {
+        action.limits = limits(early, request);
+        early::of(early, &mut action, head)
+    });
+    (action, answered.unwrap_or(outcome))
+}
+
+/// Returns the effects of the filters of one destination, except header edits, in words.
+pub(super) fn of_share(
+    route: &Route,
+    position: usize,
+    snapshot: &Snapshot,
+    request: ExplainedRequest<'_>,
+) -> Vec<String> {
+    let Some(share) = route.shares.get(position) else {
+        return Vec::new();
+    };
+    let (action, outcome) = of(share, snapshot, request);
+    if let Outcome::Redirected { status, location } = outcome {
+        let location = location.unwrap_or_default();
+        return vec![format!("redirected with {status} to {location}")];
+    }
+    let path = action
+        .path
+        .map(|path| format!("path {} -> {}", path.before, path.after));
+    let authority = action
+        .authority
+        .filter(|_| authority(&route.filters, None).is_none());
+    let authority = authority.map(|name| format!("authority becomes {name}"));
+    let mirrors = action.mirrors.into_iter();
+    let of_rule = route.mirrors.iter().flat_map(Mirrors::entries).count();
+    let mirrors = mirrors
+        .skip(of_rule)
+        .map(|one| format!("mirror {} % to {}", one.percent, one.name));
+    path.into_iter().chain(authority).chain(mirrors).collect()
 }
 
 /// Returns the limits of the rule, and which of them count the request.
@@ -123,10 +153,10 @@ fn retries(policy: &RetryPolicy) -> Retries {
 fn mirrors(route: &Route, snapshot: &Snapshot) -> Vec<MirrorChoice> {
     let mirrors = route.mirrors.iter().flat_map(Mirrors::entries);
     let mirrors = mirrors.map(|(share, mirror)| MirrorChoice {
-        name: mirror.name.to_string(),
+        name: mirror.destination.name.to_string(),
         percent: f64::from(share) * 100.0 / f64::from(WHOLE),
-        source: (&mirror.provenance).into(),
-        unknown: snapshot.cluster(mirror.cluster).is_none(),
+        source: (&mirror.destination.provenance).into(),
+        unknown: snapshot.cluster(mirror.destination.cluster).is_none(),
     });
     mirrors.collect()
 }

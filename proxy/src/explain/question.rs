@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use traffic::authz::{Peer, Subject};
 use traffic::claims::Claims;
+use traffic::filter::timeout;
 use traffic::route::normalize_host;
 
 /// Request to explain.
@@ -227,6 +228,9 @@ impl Question {
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = Uri::from(self.target.clone());
         *request.headers_mut() = self.headers.clone();
+        if timeout::is_grpc(&self.headers) {
+            *request.version_mut() = Version::HTTP_2;
+        }
         if let Some(client) = self.client {
             request.extensions_mut().insert(client);
         }

@@ -40,6 +40,9 @@ pub fn render(answer: &Explanation, detail: Detail) -> String {
     page.rules(answer, detail);
     page.notes("left out", &answer.unreachable, detail);
     page.authorization(answer.authorization.as_ref(), detail);
+    if let Some(tracing) = &answer.tracing {
+        page.row("tracing", tracing);
+    }
     page.notes("hint", &answer.hints, Detail::All);
     if let Some(action) = &answer.action {
         page.action(action);
@@ -346,6 +349,9 @@ impl Page {
         self.row(label, &format!("{share}  {}  {source}", destination.name));
         if let Some(idle) = &destination.unused_reason {
             self.under(8, idle);
+        }
+        for filter in &destination.filters {
+            self.under(8, filter);
         }
         if let Some(authority) = &destination.authority {
             self.under(8, &format!("authority becomes {authority}"));

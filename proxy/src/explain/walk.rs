@@ -9,16 +9,15 @@ use http::{Method, Request};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::answer::{
-    Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome, RequestSummary, RuleTried,
-    Source,
-};
+use super::answer::{Explanation, ListenerChoice, Note, Outcome, RequestSummary, Source};
 use super::connection::ExplainedConnection;
 use super::effect::ExplainedRequest;
 use super::question::ListenerWish;
-use super::{Question, authorization, cluster, connection, effect, secret};
+use super::tables::Tables;
+use super::{Question, authorization, cluster, connection, effect};
 use crate::compile::Survey;
 use crate::compile::survey::{Part, UnusedObject, nearest_host};
+use crate::exchange::authenticate;
 use crate::exchange::authorize;
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
@@ -28,12 +27,13 @@ use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::find_route::{self, Found};
 use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::worker::SnapshotRef;
+use crate::identity::GatewaySettings;
 use crate::snapshot::{
     Chain, Direction, HttpHosts, Listener, ListenerKey, Security, Service, Snapshot, VirtualHost,
 };
 use traffic::authz::{Authorization, Subject};
 use traffic::filter::Scheme;
-use traffic::route::{self, Rule, RuleIdx, normalize_host};
+use traffic::route::normalize_host;
 
 /// Maximum number of virtual hosts that are listed when none of them serves a request's host.
 const HOSTS_LISTED_MAX: usize = 20;
@@ -47,6 +47,9 @@ pub fn explain(
     survey: &Survey<'_>,
 ) -> Explanation {
     let mut answer = walk(question, snapshot, settings, survey);
+    let host = &answer.request.host;
+    let listener = choose_listener(question, host, snapshot, survey.gateways());
+    answer.tracing = listener.and_then(|(listener, _)| traced(snapshot, listener));
     answer.apply_failures();
     answer
 }
@@ -59,9 +62,9 @@ fn walk(
 ) -> Explanation {
     let mut request = question.request();
     let mut answer = begin(&request);
-    let name = question.server_name.clone();
-    let name = name.unwrap_or_else(|| answer.request.host.clone());
-    let Some((listener, choice)) = choose_listener(question, &answer.request.host, snapshot) else {
+    let name = (question.server_name.clone()).unwrap_or_else(|| answer.request.host.clone());
+    let found = choose_listener(question, &answer.request.host, snapshot, survey.gateways());
+    let Some((listener, choice)) = found else {
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
@@ -71,60 +74,107 @@ fn walk(
     let policies = authorize::of_listener(&shared, listener).map(|one| (one, &**snapshot));
     let explained = ExplainedConnection::new(&name, question.client, connection.dialed());
     if connection::explain(&mut answer, listener, explained, &shared, survey) {
-        let (peer, name) = (connection.peer(), connection.server_name());
-        let subject = authorize::of_connection(connection.client, peer, name);
-        judged(&mut answer, policies, question.identified(subject));
+        judged_connection(&mut answer, policies, question, &connection);
         return answer;
     }
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
-    let hint = scheme_hint(question, listener, &connection);
-    answer.hints.extend(hint);
+    (answer.hints).extend(scheme_hint(question, listener, &connection));
     let (found, origin) = find(&mut request, &connection, &shared, settings);
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security()).map(|hosts| &**hosts);
     let local = connection.client.destination.ip();
-    let virtual_host = hosts.and_then(|hosts| host_at(hosts, &answer.request.host, local));
-    if let Some(host) = virtual_host {
-        answer.virtual_host = Some(host_choice(host));
-        let left_out = survey.left_out(&part, &host.name);
+    let host = answer.request.host.clone();
+    let virtual_host = hosts.and_then(|hosts| host_at(hosts, &host, local));
+    let tables = virtual_host.map(|first| Tables::of(first, hosts, &host));
+    if let Some(tables) = &tables {
+        answer.virtual_host = Some(tables.choice());
+        let left_out = survey.left_out(&part, &tables.first().name);
         answer.unreachable.extend(left_out.into_iter().map(note));
     }
     let policies = policies.filter(|_| authorize::is_judged(&found));
     match found {
         Ok(found) => {
-            let host = &answer.request.host;
-            answer.virtual_host = Some(chosen(&found, hosts, host));
+            let tables = tables.filter(|tables| tables.position(&found).is_some());
+            let tables = tables.unwrap_or_else(|| Tables::from(found.virtual_host()));
+            answer.virtual_host = Some(tables.chosen(hosts, &host, &connection));
             let request = ExplainedRequest {
                 connection: &connection,
                 scheme: origin.scheme,
                 client: origin.client.ip(),
                 head: &request,
             };
-            won(&mut answer, &found, &shared, survey, request);
+            tables.won(&mut answer, &found, request);
+            add_effect(&mut answer, &found, &shared, survey, request);
         }
         Err(refusal) => {
-            let virtual_host = virtual_host.map(|host| &**host);
-            refused(&mut answer, &refusal, virtual_host, origin.scheme, &request);
-            if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
-                let hints = host_hints(&answer.request.host, hosts, &part, survey);
-                answer.hints.extend(hints);
+            let is_served = tables.is_some();
+            refused(&mut answer, &refusal, tables, origin.scheme, &request);
+            if !is_served && refusal == LocalReply::NO_ROUTE {
+                (answer.hints).extend(host_hints(&host, hosts, &part, survey));
             }
         }
     }
-    let host = answer.request.host.clone();
-    let subject = authorize::of_request(&request, &connection, &origin, &host);
+    let authority = find_route::authority(&request).unwrap_or_default();
+    let subject = authorize::of_request(&request, &connection, &origin, authority, &host);
     judged(&mut answer, policies, question.identified(subject));
     let closed = chain(listener, &connection).and_then(connection::without_certificate);
     answer.outcome = closed.unwrap_or(answer.outcome);
     answer
 }
 
+/// Returns the share of requests that are traced, what says so, and where spans go.
+fn traced(snapshot: &Snapshot, listener: &Listener) -> Option<String> {
+    let side = snapshot.tracing.as_deref()?.side(listener.direction)?;
+    let by = match &side.sampled_by {
+        Some(provenance) => format!(", {provenance}"),
+        None => String::new(),
+    };
+    let to = match (&side.provider, side.settings.reports) {
+        (_, false) => "not reported".to_owned(),
+        (Some(provider), true) => format!("provider {provider}"),
+        (None, true) => "collector of the flags".to_owned(),
+    };
+    Some(format!("{} %{by}, {to}", side.settings.random.value()))
+}
+
 /// Returns the virtual host for a host, else the one at the address that the client dialed.
 fn host_at<'a>(hosts: &'a HttpHosts, host: &str, local: IpAddr) -> Option<&'a Arc<VirtualHost>> {
-    hosts.find(host).or_else(|| hosts.at(local))
+    hosts.find_at(host, local).or_else(|| hosts.at(local))
+}
+
+/// Returns the address that a client dials for a host that a listener serves; `None` if it does not matter.
+fn address_of(listener: &Listener, host: &str) -> Option<IpAddr> {
+    let mut all = listener.all_http();
+    all.find_map(|hosts| hosts.address_of(host))
+}
+
+/// Adds the effect of the rule that a request has found.
+fn add_effect(
+    answer: &mut Explanation,
+    found: &Found,
+    shared: &SnapshotRef,
+    survey: &Survey<'_>,
+    request: ExplainedRequest<'_>,
+) {
+    let (action, outcome) = effect::of(found.route(), shared, request);
+    answer.action = Some(action);
+    answer.outcome = outcome;
+    answer.destinations = cluster::destinations(found, shared, survey, request);
+}
+
+/// Adds the decision of policies about a connection without requests.
+fn judged_connection(
+    answer: &mut Explanation,
+    policies: Option<(&Authorization, &Snapshot)>,
+    question: &Question,
+    connection: &Connection,
+) {
+    let (peer, name) = (connection.peer(), connection.server_name());
+    let subject = authorize::of_connection(connection.client, peer, name);
+    judged(answer, policies, question.identified(subject));
 }
 
 /// Records the decision of policies, if any apply; a denial is the outcome.
@@ -163,7 +213,7 @@ fn rejected_policies(listener: &Listener, survey: &Survey<'_>) -> Vec<Note> {
 }
 
 /// Makes the connection of the request: with TLS to the server of this name if the listener requires it, to this
-/// address if the listener accepts any, and from this client.
+/// address, or else that of the service with this name, if the listener accepts any, and from this client.
 fn downstream(
     listener: &Listener,
     name: &str,
@@ -173,6 +223,7 @@ fn downstream(
     let client = client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let peer = SocketAddr::new(client, 0);
     let mut local = listener.key.address.ip_or_loopback();
+    let address = address.or_else(|| address_of(listener, name));
     if let Some(address) = address.filter(|_| local.ip().is_unspecified()) {
         local.set_ip(address);
     }
@@ -215,6 +266,10 @@ fn find(
     snapshot: &SnapshotRef,
     settings: &ExchangeSettings,
 ) -> (Result<Found, LocalReply>, Origin) {
+    let policies = snapshot.policies_at(&connection.listener, connection.client.destination);
+    if let Some(policies) = policies {
+        authenticate::explained(policies, request);
+    }
     let origin = Origin::of(
         connection,
         settings.trusted_hops,
@@ -262,15 +317,17 @@ fn begin(request: &Request<()>) -> Explanation {
         action: None,
         destinations: Vec::new(),
         authorization: None,
+        tracing: None,
         hints: Vec::new(),
     }
 }
 
 /// Chooses the requested listener, else the one with the URL's port, else one that serves the host, else the first.
-fn choose_listener<'s>(
+pub(super) fn choose_listener<'s>(
     question: &Question,
     host: &str,
     snapshot: &'s Snapshot,
+    gateways: &GatewaySettings,
 ) -> Option<(&'s Arc<Listener>, ListenerChoice)> {
     let all = || snapshot.listeners.values();
     let serves = |listener: &&Arc<Listener>| {
@@ -300,8 +357,13 @@ fn choose_listener<'s>(
         (Some(ListenerWish::Port(port)), _) => {
             (with_port(port)?, "selected by --listener".to_owned())
         }
-        (None, port) => match port.and_then(|port| Some((port, with_port(port)?))) {
-            Some((port, listener)) => (listener, format!("the URL leads to port {port}")),
+        (None, port) => match port
+            .and_then(|port| with_port(gateways.opened(port)).or_else(|| with_port(port)))
+        {
+            Some(listener) => {
+                let port = listener.key.address.port();
+                (listener, format!("the URL leads to port {port}"))
+            }
             None => {
                 let why = port.map_or_else(
                     || "the URL names no port".to_owned(),
@@ -318,12 +380,8 @@ fn choose_listener<'s>(
             }
         },
     };
-    let (listener, reason) = match (&listener.service, question.port.unwrap_or(80)) {
-        (Service::HttpProxy, port) => {
-            let of_port = snapshot.proxied(port)?;
-            let reason = format!("{reason}; of the HTTP proxy, the one for port {port}");
-            (of_port, reason)
-        }
+    let (listener, reason) = match listener.service {
+        Service::HttpProxy => proxied(question, snapshot, reason)?,
         _ => (listener, reason),
     };
     let others = all().filter(|other| other.key != listener.key);
@@ -334,6 +392,17 @@ fn choose_listener<'s>(
         others: others.map(|other| other.key.to_string()).collect(),
     };
     Some((listener, choice))
+}
+
+/// Returns the listener of the HTTP proxy for the port of the URL.
+fn proxied<'s>(
+    question: &Question,
+    snapshot: &'s Snapshot,
+    reason: String,
+) -> Option<(&'s Arc<Listener>, String)> {
+    let port = question.port.unwrap_or(80);
+    let reason = format!("{reason}; of the HTTP proxy, the one for port {port}");
+    Some((snapshot.proxied(port)?, reason))
 }
 
 /// Returns the listener for exactly the address of the URL, which is preferred for a captured connection as well.
@@ -378,93 +447,10 @@ fn without_listener(
     answer
 }
 
-fn host_choice(host: &VirtualHost) -> HostChoice {
-    let reason = match &*host.name {
-        "*" => "serves hosts without a virtual host of their own",
-        wildcard if wildcard.starts_with('*') => "longest wildcard that matches",
-        _ => "exact match",
-    };
-    HostChoice {
-        name: host.name.to_string(),
-        reason: reason.to_owned(),
-        rules: host.table.rules().len(),
-        translates_grpc_web: host.is_grpc_web,
-        rebuilt_because: host.cause.as_ref().map(ToString::to_string),
-    }
-}
-
-/// Describes the virtual host of a request, and the reason for the choice.
-fn chosen(found: &Found, hosts: Option<&HttpHosts>, host: &str) -> HostChoice {
-    let is_it = |other: &Arc<VirtualHost>| std::ptr::eq(&**other, found.virtual_host());
-    let exports = hosts.and_then(|hosts| hosts.exports.as_ref());
-    let named = hosts.and_then(|hosts| hosts.find(host));
-    let mut choice = host_choice(found.virtual_host());
-    if exports.is_some_and(is_it) {
-        choice.reason = "what is exported to other clusters, whatever the host".to_owned();
-    } else if !named.is_some_and(is_it) {
-        choice.reason =
-            "no virtual host has this name; the connection is to this address of a service"
-                .to_owned();
-    }
-    choice
-}
-
-/// Evaluates the rules from the first up to `last` for the request.
-fn tried(
-    virtual_host: &VirtualHost,
-    last: Option<RuleIdx>,
-    scheme: Scheme,
-    request: &Request<()>,
-) -> Vec<RuleTried> {
-    let rules = virtual_host.table.rules();
-    let end = last.map_or(rules.len(), |last| last.index() + 1);
-    let authority = find_route::authority(request).unwrap_or_default();
-    let host = normalize_host(authority);
-    let matched = find_route::matched_head(request, scheme, authority, &host);
-    let one = |(position, rule): (usize, &Rule)| RuleTried {
-        number: position + 1,
-        name: rule.name.to_string(),
-        source: (&rule.provenance).into(),
-        matched: last.is_some_and(|last| last.index() == position),
-        conditions: route::explain::explain(rule, &matched)
-            .into_iter()
-            .map(|line| Condition {
-                expected: secret::wanted(&line.field, line.wanted),
-                field: line.field,
-                actual: line.got,
-                matched: line.held,
-                hint: line.hint.map(str::to_owned),
-            })
-            .collect(),
-    };
-    rules[..end].iter().enumerate().map(one).collect()
-}
-
-fn won(
-    answer: &mut Explanation,
-    found: &Found,
-    snapshot: &SnapshotRef,
-    survey: &Survey<'_>,
-    request: ExplainedRequest<'_>,
-) {
-    let virtual_host = found.virtual_host();
-    answer.rules = tried(
-        virtual_host,
-        Some(found.rule()),
-        request.scheme,
-        request.head,
-    );
-    answer.rules_not_tried = virtual_host.table.rules().len() - answer.rules.len();
-    let (action, outcome) = effect::of(found.route(), snapshot, request);
-    answer.action = Some(action);
-    answer.outcome = outcome;
-    answer.destinations = cluster::destinations(found, snapshot, survey, request);
-}
-
 fn refused(
     answer: &mut Explanation,
     refusal: &LocalReply,
-    virtual_host: Option<&VirtualHost>,
+    tables: Option<Tables<'_>>,
     scheme: Scheme,
     request: &Request<()>,
 ) {
@@ -480,9 +466,10 @@ fn refused(
         format!("the server of {host} asks for other client certificates than that of the SNI")
     } else if request.method() == Method::CONNECT {
         "CONNECT is not served".to_owned()
-    } else if let Some(found) = virtual_host {
-        answer.rules = tried(found, None, scheme, request);
-        format!("no rule of virtual host {} matches the request", found.name)
+    } else if let Some(tables) = tables {
+        answer.rules = tables.tried(None, scheme, request);
+        let name = &tables.first().name;
+        format!("no rule of virtual host {name} matches the request")
     } else {
         format!("no virtual host serves {}", answer.request.host)
     };

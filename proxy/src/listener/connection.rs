@@ -158,20 +158,37 @@ async fn tls<A: Handler>(
     let terms = HandshakeSettings {
         config: Arc::clone(tls.config(hello.alpn())),
         server_name: hello.server_name.as_deref().map(Arc::from),
-        own: tls.identities.first().cloned(),
+        server: Arc::clone(tls),
         version: hello.version,
         due,
     };
-    let then = then.clone();
+    let (then, is_isolated) = (then.clone(), chains.is_isolated);
     drop(chains);
-    let inside = connection.terminate(terms).await?;
-    match then {
-        Then::Http(_) => Some(inside),
-        Then::Opaque(routes) => {
-            inside.opaque(Some(routes), hello.server_name).await;
-            None
-        }
+    terminated(connection, terms, then, is_isolated).await
+}
+
+/// Performs the handshake; returns a connection that carries HTTP, and serves raw TCP to its end. At an isolated server,
+/// raw TCP without a destination ends before its handshake.
+async fn terminated<A: Handler>(
+    connection: Box<AcceptedConnection<A>>,
+    terms: HandshakeSettings,
+    then: Then,
+    is_isolated: bool,
+) -> Option<Box<AcceptedConnection<A>>> {
+    let routes = match then {
+        Then::Http(_) => return connection.terminate(terms).await,
+        Then::Opaque(routes) => routes,
+    };
+    let server_name: Option<Box<str>> = terms.server_name.as_deref().map(Box::from);
+    let drawn = is_isolated.then(|| connection.draw(&routes, server_name.as_deref()));
+    if drawn == Some(None) {
+        connection.opaque(None, server_name).await;
+        return None;
     }
+    let inside = connection.terminate(terms).await?;
+    let inside = inside.drawn_opaque(Some(routes), server_name, drawn.flatten());
+    inside.await;
+    None
 }
 
 #[cfg(test)]

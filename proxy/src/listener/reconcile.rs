@@ -48,7 +48,7 @@ enum Listener {
     Open(Vec<Acceptor>),
 }
 
-/// Keeps the listeners in `wanted` open, and enforces security policies on their connections, until a drain begins;
+/// Keeps the listeners in `wanted` open, and enforces changed policies and TLS on their connections, until a drain begins;
 /// then closes them all. From [`Stage::Announcing`] on, their clients are asked to reconnect. Inbound listeners close
 /// before the others, at [`Stage::DrainingInbound`].
 ///
@@ -75,6 +75,7 @@ pub async fn run<A: Handler>(
         // Dropped acceptors stop by themselves.
         drop(fit(&context, &mut listeners, &keys));
         context.codec.enforce_policies();
+        context.codec.enforce_client_certificates(keys.iter());
         if stage >= Stage::Announcing {
             let told = without(&context, Direction::Outbound, &keys);
             told.iter()

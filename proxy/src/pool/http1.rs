@@ -8,6 +8,7 @@ use hyper::body::Body;
 
 use super::endpoint_pool::EndpointPool;
 use super::incoming::Incoming;
+use super::phases::Phases;
 use super::target::{ConnectionChoice, Failed, PoolTarget, too_many_wait};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
@@ -40,7 +41,7 @@ where
                 Some(connection) => admitted(&pool, &target, connection),
                 // boxed, so that requests that find a connection do not reserve space for opening one
                 None => {
-                    target.opens();
+                    target.note(Phases::asks);
                     Box::pin(open(&pool, &target, reuses)).await
                 }
             };
@@ -49,7 +50,7 @@ where
                 reused: false,
                 sent: false,
             })?;
-            target.connects();
+            target.note(|phases| phases.connects(connection.ends()));
             let reused = connection.is_used();
             let ends = Rc::clone(connection.ends());
             let error = match connection.exchange(message).await {
@@ -104,6 +105,7 @@ async fn open(
         },
     };
     let request = target.admit(&pool.counts)?;
+    target.note(Phases::dials);
     let settings = target.connect_settings();
     let connected = connect(target.reach, settings, &pool.counts, &pool.memory).await?;
     match connected.sender {

@@ -20,6 +20,7 @@ use super::endpoint_pool::{
     ConnectParams, Connection, EndpointPool, Shared, StreamHold, end_of_wait,
 };
 use super::incoming::Incoming;
+use super::phases::Phases;
 use super::target::{
     ConnectionChoice, ConnectionLifetime, Failed, PoolTarget, STALE_CONNECTIONS_MAX, too_many_wait,
 };
@@ -275,7 +276,7 @@ where
             Some(hold) => hold,
             // boxed, so that requests that find a connection do not reserve space for opening one
             None => {
-                target.opens();
+                target.note(Phases::asks);
                 Box::pin(stream(&pool, &target))
                     .await
                     .map_err(|error| Failed {
@@ -290,7 +291,7 @@ where
             reused: false,
             sent: false,
         })?;
-        target.connects();
+        target.note(|phases| phases.connects(hold.ends()));
         // awaited in place: a variable would store the future once more
         let failed = match hold.connection.sender.send(request, interim).await {
             Ok(response) => return Ok(response.map(|body| Incoming::http2(body, hold))),
@@ -390,7 +391,10 @@ async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<Stre
         }
         // a request whose connection is being opened does not count as pending
         let _pending = match open_more(pool, &order) {
-            true => None,
+            true => {
+                target.note(Phases::dials);
+                None
+            }
             false => target.wait(&pool.counts)?,
         };
         match turn.await {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::key::Key;
+use super::phases::Phases;
 use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::upstream::{
@@ -34,20 +35,8 @@ pub struct PoolTarget<'a> {
     pub tls: Option<TlsTarget<'a>>,
     /// Addresses for a PROXY header.
     pub client: &'a Client,
-    /// Cell that receives the progress of getting a connection.
-    pub phase: Option<&'a Cell<Phase>>,
-}
-
-/// Progress of getting a connection for a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// No connection yet.
-    #[default]
-    Connecting,
-    /// On a connection.
-    Connected,
-    /// Its connection closed, and another one is being opened.
-    Reconnecting,
+    /// Cell that receives the phases of the attempt.
+    pub phases: Option<&'a Cell<Phases>>,
 }
 
 impl<'a> PoolTarget<'a> {
@@ -62,19 +51,12 @@ impl<'a> PoolTarget<'a> {
 }
 
 impl PoolTarget<'_> {
-    /// Notes that the request waits for a connection.
-    pub(super) fn opens(&self) {
-        if let Some(phase) = self.phase
-            && phase.get() == Phase::Connected
-        {
-            phase.set(Phase::Reconnecting);
-        }
-    }
-
-    /// Notes that the request has a connection.
-    pub(super) fn connects(&self) {
-        if let Some(phase) = self.phase {
-            phase.set(Phase::Connected);
+    /// Notes a step of the attempt.
+    pub(super) fn note(&self, step: impl FnOnce(&mut Phases)) {
+        if let Some(cell) = self.phases {
+            let mut phases = cell.get();
+            step(&mut phases);
+            cell.set(phases);
         }
     }
 

@@ -68,7 +68,7 @@ impl World {
 
     fn target(&self) -> PoolTarget<'_> {
         PoolTarget {
-            phase: None,
+            phases: None,
             client: &CLIENT,
             tls: None,
             reach: Reach {

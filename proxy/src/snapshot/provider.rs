@@ -17,7 +17,7 @@ pub struct Provider {
 }
 
 /// Service that the proxy calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceCluster {
     /// Number of its cluster. The snapshot has no cluster with it if the service is unknown.
     pub cluster: ClusterId,

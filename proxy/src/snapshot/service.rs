@@ -1,5 +1,7 @@
 //! Handling of a listener's connections: HTTP by host, raw TCP by rules, or TLS by SNI.
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use super::detected::{Detected, TlsBytes};
@@ -91,10 +93,13 @@ pub struct Chains {
     /// Hosts to log for mesh clients without a matching server; `None` unless the hosts of a server are names of
     /// clusters.
     pub nowhere: Option<Arc<OpaqueRoutes>>,
-    /// Whether requests for a host of another server are misdirected, whatever their protocol.
+    /// Whether requests for a host of another server are misdirected, whatever their protocol, and raw TCP connections
+    /// without a destination end before their handshake.
     ///
     /// Source: listeners of the Gateway API.
     pub is_isolated: bool,
+    /// Hash of what accepts clients, within this process: another one if the TLS configuration of a server is another one.
+    pub servers: u64,
 }
 
 impl Chains {
@@ -105,7 +110,16 @@ impl Chains {
             let names = chain.names.iter();
             names.map(move |name| (Arc::clone(name), number))
         });
+        let mut servers = DefaultHasher::new();
+        for chain in &chains {
+            let tls = match &chain.handling {
+                Handling::Terminate { tls, .. } => Some(tls.as_ref().map(Arc::as_ptr)),
+                _ => None,
+            };
+            (&chain.names, tls, chain.clients.is_some()).hash(&mut servers);
+        }
         Self {
+            servers: servers.finish(),
             names: HostIndex::new(names),
             chains: chains.into_boxed_slice(),
             nowhere: None,

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::telemetry::RouteStats;
+use crate::telemetry::{RouteStats, RuleStats};
 use traffic::cluster::Split;
+use traffic::error::Kind;
 use traffic::filter::{Mirrors, RouteFilters};
 use traffic::provenance::Provenance;
 use traffic::registry::ClusterId;
 use traffic::route::{RuleIdx, Table};
 
-/// Name of the cluster of backends that are not valid: requests for them get a response with status 500.
+/// Name of the destination of a backend that is not valid, followed by the kind and name of the backend. They are
+/// missing if the rule has no backend that is used.
 ///
 /// Source: `backendRefs` of the Gateway API.
 pub const INVALID_BACKEND: &str = "InvalidBackend";
@@ -22,7 +24,7 @@ pub struct VirtualHost {
     /// Conditions of the rules, indexed to find the first rule that matches a request.
     pub table: Table,
     /// Actions of each rule, by rule number.
-    pub routes: Box<[Route]>,
+    pub routes: Arc<[Route]>,
     /// Whether gRPC-Web requests are translated to gRPC.
     pub is_grpc_web: bool,
     /// Resource whose change rebuilt it last.
@@ -47,12 +49,17 @@ pub struct Route {
     pub provenance: Provenance,
     /// Metrics of a rule with a `statPrefix`.
     pub stats: Option<Arc<RouteStats>>,
+    /// Metrics of the rule; `None` for rules without a resource, and if rules are not counted.
+    pub rule_stats: Option<Arc<RuleStats>>,
     /// Direct responses, header edits, rewrites, and the timeout.
     pub filters: RouteFilters,
     /// Weighted destinations; `None` for rules that do not forward.
     pub split: Option<Split<Destination>>,
     /// Destinations of mirrored requests.
-    pub mirrors: Option<Mirrors<Destination>>,
+    pub mirrors: Option<Mirrors<Mirror>>,
+    /// Routes that replace this one once a destination is drawn, by its position; empty unless filters of a
+    /// destination edit more than headers.
+    pub shares: Box<[Route]>,
 }
 
 impl Route {
@@ -67,11 +74,28 @@ impl Route {
     /// All destinations, including those of mirrors.
     pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
         let split = self.split.iter().flat_map(Split::entries);
-        let mirrors = self.mirrors.iter().flat_map(Mirrors::entries);
+        let routes = std::iter::once(self).chain(&self.shares);
+        let mirrors = routes.flat_map(|route| route.mirrors.iter().flat_map(Mirrors::entries));
         split
             .map(|(_, destination)| destination)
-            .chain(mirrors.map(|(_, mirror)| mirror))
+            .chain(mirrors.map(|(_, mirror)| &mirror.destination))
     }
+
+    /// The route of requests for one of the destinations.
+    pub fn share(&self, position: usize) -> &Self {
+        self.shares.get(position).unwrap_or(self)
+    }
+}
+
+/// Mirror of a route.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// Destination of the copies.
+    pub destination: Destination,
+    /// Filters before the mirror, if others follow it; `None` to copy the request as it is sent.
+    ///
+    /// Source: place of `RequestMirror` in the filters of an HTTPRoute or GRPCRoute.
+    pub filters: Option<Box<RouteFilters>>,
 }
 
 /// One weighted destination of a route.
@@ -85,4 +109,20 @@ pub struct Destination {
     pub position: usize,
     /// The destination in the configuration.
     pub provenance: Provenance,
+}
+
+impl Destination {
+    /// The backend of the Gateway API, if it is not valid; empty if no backend of the rule is used.
+    pub fn invalid_backend(&self) -> Option<&str> {
+        let backend = self.name.strip_prefix(INVALID_BACKEND)?;
+        Some(backend.trim_start())
+    }
+
+    /// The error if the snapshot has no cluster for the destination.
+    pub fn missing_kind(&self) -> Kind {
+        match self.invalid_backend() {
+            Some(_) => Kind::InvalidBackend,
+            None => Kind::NoCluster,
+        }
+    }
 }

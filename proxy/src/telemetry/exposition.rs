@@ -4,12 +4,16 @@
 //! request metrics have 24 labels on each of 83 lines per label set, tens of megabytes in a large mesh, so they are
 //! written label set by label set during the transfer, and never occupy the control thread for long.
 
+mod destinations;
+mod exemplars;
 mod families;
 mod format;
+mod labels;
 mod process;
 mod propagation;
 mod requests;
 mod tcp;
+mod traces;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,16 +22,18 @@ use std::time::Instant;
 use super::Telemetry;
 use super::access_log::AccessLog;
 use super::log::LogControl;
+use super::otlp::Exporter;
 pub use format::TextFormat;
 use requests::RequestText;
-use traffic::telemetry::members::MemberState;
+use traffic::telemetry::ServiceStates;
 
 /// Content of `/stats/prometheus` and `/metrics`.
 pub struct Exposition {
     telemetry: Arc<Telemetry>,
     access_log: Arc<AccessLog>,
     log: Option<LogControl>,
-    members: Box<dyn Fn() -> Vec<MemberState> + Send + Sync>,
+    exporter: Option<Arc<Exporter>>,
+    services: Box<dyn Fn() -> ServiceStates + Send + Sync>,
 }
 
 impl fmt::Debug for Exposition {
@@ -43,24 +49,35 @@ impl Exposition {
             telemetry,
             access_log,
             log: None,
-            members: Box::new(Vec::new),
+            exporter: None,
+            services: Box::new(ServiceStates::default),
         }
     }
 
-    /// Adds the number of lines that this log drops.
+    /// Adds the number of lines that this log drops, and the exporter of spans.
     #[must_use]
-    pub fn with_log(mut self, log: LogControl) -> Self {
-        self.log = Some(log);
-        self
+    pub fn with_logs(self, log: LogControl, exporter: Option<Arc<Exporter>>) -> Self {
+        Self {
+            log: Some(log),
+            exporter,
+            ..self
+        }
     }
 
-    /// Adds the shares and endpoints of clusters in services with several clusters.
+    /// Reason why the last export of spans failed, with the collector; `None` if it did not.
+    pub fn export_problem(&self) -> Option<String> {
+        let exporter = self.exporter.as_ref()?;
+        let problem = exporter.totals().problem()?;
+        Some(format!("{}: {problem}", exporter.name()))
+    }
+
+    /// Adds the state of destinations, and of clusters in services with several clusters.
     #[must_use]
-    pub fn with_members(
+    pub fn with_services(
         mut self,
-        members: impl Fn() -> Vec<MemberState> + Send + Sync + 'static,
+        services: impl Fn() -> ServiceStates + Send + Sync + 'static,
     ) -> Self {
-        self.members = Box::new(members);
+        self.services = Box::new(services);
         self
     }
 
@@ -82,17 +99,24 @@ impl Exposition {
         let stats = &self.telemetry.stats;
         stats.sweep(Instant::now());
         let mut text = Vec::new();
+        let exporter = self.exporter.iter().filter(|one| one.is_started());
+        let services = (self.services)();
         let families = families::control(&self.telemetry)
-            .chain(families::access_log(self.access_log.totals()))
+            .chain(families::access_log(&self.access_log.totals()))
             .chain(self.log.iter().map(|log| families::log(log.dropped())))
+            .chain(std::iter::once(traces::decisions(&self.telemetry)))
+            .chain(exporter.flat_map(|one| traces::exporter(one)))
             .chain(propagation::families(&self.telemetry.propagation))
             .chain(families::workers(&self.telemetry.counters))
             .chain(families::connections(stats))
             .chain(std::iter::once(families::routes(stats)))
             .chain(std::iter::once(families::plaintext(&self.telemetry)))
+            .chain(destinations::families(stats))
+            .chain(std::iter::once(families::label_overflow(&self.telemetry)))
             .chain(families::cluster_attempts(stats))
             .chain(families::authorization(&self.telemetry))
-            .chain(families::cluster_shares(&(self.members)()))
+            .chain(families::cluster_shares(&services.members))
+            .chain(destinations::states(&services.destinations))
             .chain(process::families());
         for family in families {
             // the encoder rejects families without a series, and Prometheus does not need them
@@ -100,12 +124,16 @@ impl Exposition {
                 format.append_family(&mut text, family)?;
             }
         }
-        let handles = stats.all_request_stats();
-        let tcp = tcp::text(&handles, format);
+        let mut handles = stats.all_request_stats();
+        let tagged = handles.iter().flat_map(|handle| handle.all_tagged());
+        let tagged: Vec<_> = tagged.collect();
+        handles.extend(tagged);
+        let rules = stats.rules();
+        let tcp = tcp::text(&handles, &rules, format);
         let end = format.end().to_vec();
         Ok([text, tcp]
             .into_iter()
-            .chain(RequestText::new(handles, format))
+            .chain(RequestText::new(handles, rules, format))
             .chain([end])
             .filter(|text| !text.is_empty()))
     }

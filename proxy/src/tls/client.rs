@@ -88,6 +88,8 @@ impl ClientMode {
 pub enum Naming {
     /// Fixed name; not compared with the certificate.
     Fixed(Arc<str>),
+    /// Fixed name; without other accepted names, the certificate must be valid for it. Source: BackendTLSPolicy `hostname`.
+    Hostname(Arc<str>),
     /// Host of the request; without other accepted names, the certificate must be valid for it.
     #[default]
     Host,
@@ -179,7 +181,7 @@ impl fmt::Display for ClientTls {
         } = &self.settings;
         f.write_str(mode.as_str())?;
         match naming {
-            Naming::Fixed(name) => write!(f, ", sni {name}")?,
+            Naming::Fixed(name) | Naming::Hostname(name) => write!(f, ", sni {name}")?,
             Naming::Host => f.write_str(", sni is the host")?,
         }
         if let Some(source) = identity {
@@ -188,6 +190,9 @@ impl fmt::Display for ClientTls {
         match (authorities, &**names, naming) {
             (None, _, _) => f.write_str(", verifies nothing")?,
             (Some(source), [], Naming::Host) => write!(f, ", verifies by {source}, for the host")?,
+            (Some(source), [], Naming::Hostname(_)) => {
+                write!(f, ", verifies by {source}, for that name")?;
+            }
             (Some(source), [], _) if !trust_domains.is_empty() => {
                 let domains = trust_domains.join(" or ");
                 write!(f, ", verifies by {source}, for any workload of {domains}")?;
@@ -308,7 +313,7 @@ impl ClientConfigs {
             return Err("there are no usable CA certificates".to_owned());
         }
         let fixed = match &settings.naming {
-            Naming::Fixed(name) => {
+            Naming::Fixed(name) | Naming::Hostname(name) => {
                 Some(server_name(name).ok_or_else(|| format!("`{name}` is no name for SNI"))?)
             }
             Naming::Host => None,
@@ -316,9 +321,11 @@ impl ClientConfigs {
         let provider = Arc::new(settings.protocol.provider());
         // Verified connections must not resume sessions of connections whose server name was not verified.
         let sessions = || Resumption::in_memory_sessions(SESSIONS_MAX);
-        let by_host = settings.naming == Naming::Host && settings.names.is_empty();
+        let is_policy = matches!(settings.naming, Naming::Hostname(_));
+        let has_no_names = settings.names.is_empty();
+        let by_host = (is_policy || settings.naming == Naming::Host) && has_no_names;
         let named = config(settings, material, &provider, by_host)?;
-        let nameless = config(settings, material, &provider, false)?;
+        let nameless = config(settings, material, &provider, is_policy && has_no_names)?;
         let is_mesh = settings.mode.is_mesh();
         let with_alpn = |config: &ClientConfig, resumption: &Resumption, inside: Inside| {
             let mut config = config.clone();
@@ -328,6 +335,7 @@ impl ClientConfigs {
                 Inside::Http1 if is_mesh => &MESH_HTTP1,
                 Inside::Http2 if is_mesh => &MESH_HTTP2,
                 Inside::Http2 => &[H2],
+                Inside::Http1 if is_policy => &[b"http/1.1"],
                 Inside::Bytes | Inside::Http1 => &[],
             };
             config.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();

@@ -22,4 +22,6 @@ pub struct ClientCertRequirements {
     pub hashes: Vec<Sha256>,
     /// Whether chain and names are not verified.
     pub skip_verify: bool,
+    /// Whether a client with an invalid certificate is served, as one without a certificate.
+    pub serves_invalid: bool,
 }

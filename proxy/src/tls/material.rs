@@ -120,6 +120,12 @@ pub struct Authorities {
 }
 
 impl Authorities {
+    /// Whether these include all others, and revoke the same certificates.
+    pub(super) fn cover(&self, others: &Self) -> bool {
+        let (own, others_roots) = (&self.roots.roots, &others.roots.roots);
+        self.revoked == others.revoked && others_roots.iter().all(|root| own.contains(root))
+    }
+
     /// Parses and checks authorities and revocation lists, except validity periods.
     ///
     /// # Errors

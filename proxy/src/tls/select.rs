@@ -1,4 +1,4 @@
-//! Selects a certificate that the client can verify.
+//! Selects a certificate that the client can verify: one for the server name that it requests, if there is one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,19 +11,18 @@ use super::Identity;
 
 /// Certificates of one server, the cheaper ones first.
 pub(crate) struct CertificateSelector {
-    certified: Vec<Arc<CertifiedKey>>,
+    identities: Vec<Arc<Identity>>,
     speaks_tls13: bool,
 }
 
 impl CertificateSelector {
     /// Returns a selection among these; `speaks_tls13` if the server supports TLS 1.3.
     pub(crate) fn new(identities: &[Arc<Identity>], speaks_tls13: bool) -> Self {
-        let certified = identities.iter().map(|one| Arc::clone(&one.certified));
-        let mut certified: Vec<_> = certified.collect();
+        let mut identities = identities.to_vec();
         // An ECDSA signature costs a tenth of an RSA signature.
-        certified.sort_by_key(|one| one.key.algorithm() == SignatureAlgorithm::RSA);
+        identities.sort_by_key(|one| one.certified.key.algorithm() == SignatureAlgorithm::RSA);
         Self {
-            certified,
+            identities,
             speaks_tls13,
         }
     }
@@ -32,23 +31,30 @@ impl CertificateSelector {
 impl fmt::Debug for CertificateSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Choice")
-            .field("certificates", &self.certified.len())
+            .field("certificates", &self.identities.len())
             .finish_non_exhaustive()
     }
 }
 
 impl ResolvesServerCert for CertificateSelector {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        if let [only] = self.certified.as_slice() {
-            return Some(Arc::clone(only));
+        if let [only] = self.identities.as_slice() {
+            return Some(Arc::clone(&only.certified));
         }
-        let fits = |one: &&Arc<CertifiedKey>| {
-            let signs = one.key.choose_scheme(hello.signature_schemes()).is_some();
-            signs && self.has_suite(hello.cipher_suites(), one.key.algorithm())
+        let fits = |one: &&Arc<Identity>| {
+            let key = &one.certified.key;
+            let signs = key.choose_scheme(hello.signature_schemes()).is_some();
+            signs && self.has_suite(hello.cipher_suites(), key.algorithm())
         };
-        let found = self.certified.iter().find(fits);
+        let mut fitting = self.identities.iter().filter(fits);
+        let is_named = |one: &&Arc<Identity>| {
+            let name = hello.server_name();
+            name.is_some_and(|name| one.facts.covers(name))
+        };
+        let named = fitting.clone().find(is_named);
         // Without a suitable one, rustls chooses the alert.
-        found.or(self.certified.first()).map(Arc::clone)
+        let found = named.or_else(|| fitting.next()).or(self.identities.first());
+        found.map(|found| Arc::clone(&found.certified))
     }
 }
 

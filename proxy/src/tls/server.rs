@@ -49,6 +49,10 @@ pub struct ServerTls {
     config: Arc<ServerConfig>,
     /// Configuration for clients without a common application protocol.
     without_alpn: Arc<ServerConfig>,
+    /// Verifier of clients that are also served with an invalid certificate.
+    pub(crate) fallback: Option<Arc<Verifier>>,
+    /// Requirements for client certificates; `None` to request none.
+    clients: Option<Box<ClientCertRequirements>>,
     /// Certificates, for admin pages.
     pub identities: Vec<Arc<Identity>>,
     /// Authorities of client certificates, for admin pages.
@@ -78,9 +82,15 @@ impl ServerTls {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
             .map_err(|error| error.to_string())?;
-        let verifier = match &settings.clients {
+        let clients = settings.clients.as_deref();
+        let verifier =
+            clients.map(|clients| Verifier::new(clients, authorities.as_deref(), &provider));
+        let verifier = verifier.transpose()?.map(Arc::new);
+        let serves_invalid = clients.is_some_and(|clients| clients.serves_invalid);
+        let fallback = verifier.clone().filter(|_| serves_invalid);
+        let verifier = match verifier {
             None => WebPkiClientVerifier::no_client_auth(),
-            Some(clients) => Arc::new(Verifier::new(clients, authorities.as_deref(), &provider)?),
+            Some(verifier) => verifier,
         };
         let mut config = builder
             .with_client_cert_verifier(verifier)
@@ -100,9 +110,21 @@ impl ServerTls {
         Ok(Self {
             config: Arc::new(config),
             without_alpn,
+            fallback,
+            clients: settings.clients.clone(),
             identities,
             authorities,
         })
+    }
+
+    /// Whether every client that `before` has accepted is accepted here as well, as far as requirements and authorities
+    /// tell.
+    pub fn accepts_clients_of(&self, before: &Self) -> bool {
+        let has_authorities = match (&self.authorities, &before.authorities) {
+            (Some(own), Some(before)) => own.cover(before),
+            (own, before) => own.is_none() && before.is_none(),
+        };
+        self.clients.is_none() || (self.clients == before.clients && has_authorities)
     }
 
     /// Returns the configuration for a client that offers these protocols by ALPN.

@@ -77,7 +77,7 @@ impl ServerVerifier {
         let facts = chain::facts(certificate)?;
         let is_accepted = match &*self.names {
             [] => spiffe::is_of_trust_domain(&facts, &self.trust_domains),
-            names => facts.have_one_of(names),
+            names => names.iter().any(|name| facts.covers(name)),
         };
         if is_accepted {
             return Ok(());

@@ -49,6 +49,11 @@ pub enum AuthoritySource {
         /// Revocation lists.
         revoked: Option<Arc<str>>,
     },
+    /// ConfigMaps and Secrets that references of the Gateway API permit, whatever their namespace: the certificates of all.
+    Referred {
+        /// Objects.
+        objects: Vec<ReferredObject>,
+    },
     /// A Kubernetes Secret, or the one with this name and the suffix `-cacert`.
     Secret {
         /// Namespace of the Secret.
@@ -67,8 +72,37 @@ impl fmt::Display for AuthoritySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AuthoritySource::Files { authorities, .. } => write!(f, "file {authorities}"),
+            AuthoritySource::Referred { objects } => {
+                for (index, object) in objects.iter().enumerate() {
+                    let separator = if index == 0 { "" } else { ", " };
+                    write!(f, "{separator}{object}")?;
+                }
+                Ok(())
+            }
             AuthoritySource::Secret { namespace, name } => write!(f, "secret {namespace}/{name}"),
             AuthoritySource::System { .. } => f.write_str("the operating system's CAs"),
         }
+    }
+}
+
+/// ConfigMap or Secret with authorities.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReferredObject {
+    /// Whether it is a ConfigMap.
+    pub is_config_map: bool,
+    /// Namespace.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for ReferredObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_config_map {
+            "config map"
+        } else {
+            "secret"
+        };
+        write!(f, "{kind} {}/{}", self.namespace, self.name)
     }
 }

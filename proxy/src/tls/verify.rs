@@ -25,6 +25,7 @@ pub(crate) struct Verifier {
     chain: Option<Arc<dyn ClientCertVerifier>>,
     signatures: Signatures,
     required: bool,
+    serves_invalid: bool,
     names: Vec<Arc<str>>,
     trust_domains: Vec<Arc<str>>,
     spki: Vec<Sha256>,
@@ -61,11 +62,32 @@ impl Verifier {
             chain,
             signatures: Signatures::of(provider),
             required: clients.required,
+            serves_invalid: clients.serves_invalid,
             names: clients.names.clone(),
             trust_domains: clients.trust_domains.clone(),
             spki: clients.spki.clone(),
             hashes: clients.hashes.clone(),
         })
+    }
+
+    /// Whether the certificates of a client, its own first, are invalid.
+    pub(crate) fn refuses(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let Some((certificate, others)) = chain.split_first() else {
+            return false;
+        };
+        self.verify(certificate, others, UnixTime::now()).is_err()
+    }
+
+    fn verify(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        if let Some(chain) = &self.chain {
+            chain.verify_client_cert(certificate, others, now)?;
+        }
+        self.check(certificate)
     }
 
     /// Checks that the certificate has one of the required names, and one of the pins.
@@ -115,10 +137,9 @@ impl ClientCertVerifier for Verifier {
         others: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        if let Some(chain) = &self.chain {
-            chain.verify_client_cert(certificate, others, now)?;
+        if !self.serves_invalid {
+            self.verify(certificate, others, now)?;
         }
-        self.check(certificate)?;
         Ok(ClientCertVerified::assertion())
     }
 

@@ -16,17 +16,20 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::Instant;
 
 use super::counts::{Counted, Counts};
 use super::proxy_protocol::AnnouncedClient;
 use super::stream::Stream;
 use super::tls::{ConnectionTls, NegotiatedTls};
 use super::tunnel::Tunnel;
+use crate::runtime::clock;
 use crate::runtime::interception::InboundSource;
 use crate::telemetry::Counter;
 use crate::tls::Inside;
 use traffic::connection::{Protocol, Reach, TcpKeepalive};
 use traffic::error::{BoxError, Error, Kind};
+use traffic::filter::TlsContext;
 use traffic::registry::Address;
 use wire::http2::keep_alive::KeepAlive;
 
@@ -79,6 +82,55 @@ pub struct ConnectionInfo {
     pub remote: Address,
     /// Negotiated TLS; `None` in plain text.
     pub tls: Option<NegotiatedTls>,
+    /// Times of its opening.
+    pub opened: ConnectTimes,
+}
+
+/// Times of the opening of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectTimes {
+    /// Begin of the connect.
+    pub begun: Instant,
+    /// Time when the socket was connected.
+    pub connected: Instant,
+    /// End of the TLS handshake; that of the connect in plain text.
+    pub secured: Instant,
+}
+
+impl ConnectTimes {
+    /// A connection whose opening begins and ends now.
+    pub fn now() -> Self {
+        let now = clock::now();
+        Self {
+            begun: now,
+            connected: now,
+            secured: now,
+        }
+    }
+
+    /// Notes that the socket is connected.
+    pub(crate) fn connects(&mut self) {
+        self.connected = clock::now();
+        self.secured = self.connected;
+    }
+
+    /// Notes the end of the TLS handshake.
+    pub(crate) fn secures(&mut self) {
+        self.secured = clock::now();
+    }
+}
+
+impl ConnectionInfo {
+    /// TLS values for templates.
+    pub fn tls_context(&self) -> Option<TlsContext<'_>> {
+        let tls = self.tls.as_ref()?;
+        Some(TlsContext {
+            version: tls.version.unwrap_or_default(),
+            cipher: tls.cipher.unwrap_or_default(),
+            peer: tls.certificate.as_ref().map(|peer| peer as _),
+            own: tls.own.as_deref().map(|own| &own.facts),
+        })
+    }
 }
 
 /// Awaits `connecting` within the timeout, whose expiry is an error and counted.
@@ -165,6 +217,7 @@ pub(super) async fn begin(
         let (secured, agreed) = shaken.map_err(told)?;
         stream = secured;
         ends.tls = Some(agreed);
+        ends.opened.secures();
     }
     Ok((stream, Rc::new(ends)))
 }
@@ -184,6 +237,7 @@ async fn socket(
     counts: &Rc<Counts>,
 ) -> Result<(Stream, ConnectionInfo), Error> {
     let failed = |error: io::Error| connect_failed(error, counts);
+    let mut opened = ConnectTimes::now();
     let (stream, remote) = match reach.address {
         Address::Unix(path) => {
             let stream = UnixStream::connect(socket_path(path))
@@ -201,10 +255,12 @@ async fn socket(
             (Stream::Tcp(stream), Address::Ip(remote))
         }
     };
+    opened.connects();
     let ends = ConnectionInfo {
         local: stream.local_address(),
         remote,
         tls: None,
+        opened,
     };
     Ok((stream, ends))
 }

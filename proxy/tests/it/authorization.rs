@@ -1,12 +1,15 @@
 //! AuthorizationPolicy at a gateway: each test changes the policies of a proxy that runs, and sends requests as raw bytes.
 
 mod access;
+mod certificates;
 mod connections;
 mod explained;
 mod external;
 mod failsafe;
 mod fields;
+mod forwarded;
 mod gloo;
+mod http2;
 mod identity;
 mod paths;
 mod shapes;

@@ -299,3 +299,51 @@ fn export_listener_without_a_server_is_found() {
     let text = checked(&["--export-listener", "80"]);
     assert!(!text.contains("X326"), "nothing is exported: {text}");
 }
+
+#[test]
+fn json_has_the_statuses_of_gateways_and_routes() {
+    let gateway = |name: &str, class: &str| {
+        format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: {name}}}\nspec:\n  \
+             gatewayClassName: {class}\n  listeners: [{{name: web, protocol: HTTP, port: 80, hostname: {name}.test}}]\n---\n"
+        )
+    };
+    let class = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: guarded}\n\
+                 spec: {controllerName: strait.io/gateway-controller}\n---\n";
+    let policy = "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: all, namespace: config}\n\
+                  spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: GatewayClass, name: guarded}]}\n---\n";
+    let input = [gateway("a", "strait"), gateway("b", "guarded")].concat() + class + policy;
+    // what is attached to the class is in the root namespace
+    for (arguments, is_closed, address) in [
+        (&[][..], false, None),
+        (&["--root-namespace", "config"], true, None),
+        (
+            &[
+                "--root-namespace",
+                "config",
+                "--gateway-addresses",
+                "192.0.2.0/24",
+            ],
+            false,
+            Some("192.0.2.2"),
+        ),
+    ] {
+        let arguments = [&["-", "-o", "json"], arguments].concat();
+        let (code, text) = check_input(&arguments, &input, &[]);
+        assert_eq!(code, 0, "{text}");
+        let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let findings = all["findings"].as_array().unwrap();
+        let is_found = findings.iter().any(|one| one["code"] == "GA014");
+        assert_eq!(is_found, is_closed, "{text}");
+        let mut statuses = all["statuses"].as_array().unwrap().iter();
+        let guarded = statuses.find(|one| one["object"]["name"] == "b").unwrap();
+        let listener = &guarded["status"]["listeners"][0]["conditions"][0];
+        let expected = if is_closed {
+            "PortUnavailable"
+        } else {
+            "Accepted"
+        };
+        assert_eq!(listener["reason"], expected, "{listener}");
+        assert_eq!(guarded["status"]["addresses"][0]["value"].as_str(), address);
+    }
+}

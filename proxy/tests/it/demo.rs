@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::{collections::BTreeMap, fs};
 
-use crate::support::eventually;
+use crate::support::origin::Back;
+use crate::support::otlp::{CLIENT, Collector, SERVER};
 use crate::support::proxy::free_address;
 use crate::support::raw::Raw;
+use crate::support::{eventually, until};
 
 struct Demo {
     edge: SocketAddr,
@@ -25,6 +27,11 @@ impl Drop for Demo {
 
 /// Starts the demo on free ports, including its own requests, and parses the addresses from its introduction.
 fn demo(requests_per_second: u16) -> Demo {
+    demo_with(requests_per_second, &[])
+}
+
+/// Starts the demo with further arguments.
+fn demo_with(requests_per_second: u16, arguments: &[&str]) -> Demo {
     let files = tempfile::tempdir().unwrap();
     // two processes that listen on one port share its connections, so each test has an IP of its own
     let free = SocketAddr::new(free_address().ip(), 0).to_string();
@@ -34,6 +41,7 @@ fn demo(requests_per_second: u16) -> Demo {
         .arg(files.path())
         .args(["--concurrency", "1", "--requests-per-second"])
         .arg(requests_per_second.to_string())
+        .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -100,8 +108,8 @@ impl Demo {
             let reply = client
                 .send("GET / HTTP/1.1\r\nHost: web.demo\r\n\r\n")
                 .reply();
-            assert_eq!(reply.status, 200);
             let text = String::from_utf8(reply.body).unwrap();
+            assert_eq!(reply.status, 200, "{text}");
             let words = text.strip_prefix("hello from ").unwrap();
             let cluster = words.split(' ').next().unwrap();
             *counts.entry(cluster.to_owned()).or_default() += 1;
@@ -131,19 +139,24 @@ fn demo_fails_no_request_while_a_cluster_stops_and_restarts() {
     // at once, and also after the stopped cluster is known to be unreachable
     demo.served(200);
     eventually("the others share", || share([71, 0, 29]));
-    let before = demo.requests();
-    eventually("the demo's own requests go on", || {
-        demo.requests()["c1"] > before["c1"] + 20
+    // responses of c2 may still be on their way when it has stopped
+    eventually("the demo's own requests go on, without c2", || {
+        let before = demo.requests();
+        eventually("the demo's own requests go on", || {
+            demo.requests()["c1"] > before["c1"] + 20
+        });
+        demo.requests()["c2"] == before["c2"]
     });
-    assert_eq!(demo.requests()["c2"], before["c2"]);
 
+    let before = demo.requests();
     let states = demo.call("POST /demo/clusters/c2/start");
     assert_eq!(states, "c1 runs\nc2 runs\nc3 runs\n");
     eventually("c2 has its part again", || share([50, 30, 20]));
     eventually("of the demo's own requests, too", || {
         demo.requests()["c2"] > before["c2"]
     });
-    assert_eq!(demo.requests()["failed"], 0);
+    let requests = demo.requests();
+    assert_eq!(requests["failed"], 0, "{requests:?}");
 }
 
 /// Returns a command that runs the demo with these arguments, without its own requests, and with this directory for
@@ -239,4 +252,34 @@ fn unknown_demo_calls_list_the_known_calls() {
     assert_eq!((status, &*text), (404, "there is no cluster c9\n"));
     let (status, text) = ask(demo.calls, "GET / HTTP/1.1");
     assert!(status == 404 && text.contains("/demo/clusters/NAME/stop"));
+}
+
+#[tokio::test]
+async fn request_through_two_gateways_is_one_trace() {
+    let collector = Collector::start(Back::H1);
+    let url = collector.url();
+    let arguments = ["--otlp-endpoint", &url, "--trace-sampling", "100"];
+    // a client whose request shows that it serves comes first, and may come several times
+    let demo = demo_with(0, &arguments);
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let parent = format!("traceparent: 00-{trace}-b7ad6b7169203331-01");
+    assert_eq!(
+        ask(demo.edge, &format!("GET / HTTP/1.1\r\n{parent}")).0,
+        200
+    );
+    let of_trace = || {
+        let spans = collector.spans().into_iter();
+        spans
+            .filter(|span| span.trace() == trace)
+            .collect::<Vec<_>>()
+    };
+    until("all spans of the trace", async || of_trace().len() == 4).await;
+    let spans = of_trace();
+    let mut parent = "b7ad6b7169203331".to_owned();
+    for kind in [SERVER, CLIENT, SERVER, CLIENT] {
+        let child = spans.iter().find(|span| span.parent() == parent);
+        let child = child.unwrap_or_else(|| panic!("no child of {parent}: {spans:#?}"));
+        assert_eq!(child.kind, kind);
+        parent = child.id();
+    }
 }

@@ -32,9 +32,11 @@ fn variables(text: &str) -> BTreeSet<String> {
 }
 
 /// Variables of Compose and of the build that the binary does not read.
-const OF_SCRIPTS: [&str; 6] = [
+const OF_SCRIPTS: [&str; 8] = [
     "STRAIT_COMPOSE_CONFIG",
+    "STRAIT_COMPOSE_OTLP",
     "STRAIT_COMPOSE_PORT",
+    "STRAIT_COMPOSE_TRACES_IMAGE",
     "STRAIT_IMAGE",
     "STRAIT_REVISION",
     "STRAIT_RUSTFLAGS",

@@ -27,6 +27,16 @@ fn compile_target_passes_on_its_corpus() {
 }
 
 #[test]
+fn expression_target_passes_on_its_corpus() {
+    run_corpus("expression", targets::expression::run);
+}
+
+#[test]
+fn gateway_api_target_passes_on_its_corpus() {
+    run_corpus("gateway_api", targets::gateway_api::run);
+}
+
+#[test]
 fn grpc_web_target_passes_on_its_corpus() {
     run_corpus("grpc_web", targets::grpc_web::run);
 }
@@ -67,6 +77,16 @@ fn jwt_token_target_passes_on_its_corpus() {
 }
 
 #[test]
+fn log_format_target_passes_on_its_corpus() {
+    run_corpus("log_format", targets::log_format::run);
+}
+
+#[test]
+fn mesh_config_target_passes_on_its_corpus() {
+    run_corpus("mesh_config", targets::mesh_config::run);
+}
+
+#[test]
 fn proxy_protocol_target_passes_on_its_corpus() {
     run_corpus("proxy_protocol", targets::proxy_protocol::run);
 }
@@ -79,6 +99,11 @@ fn regex_translate_target_passes_on_its_corpus() {
 #[test]
 fn route_match_target_passes_on_its_corpus() {
     run_corpus("route_match", targets::route_match::run);
+}
+
+#[test]
+fn trace_context_target_passes_on_its_corpus() {
+    run_corpus("trace_context", targets::trace_context::run);
 }
 
 #[test]

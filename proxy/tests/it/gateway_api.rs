@@ -1,5 +1,21 @@
 //! Gateway and HTTPRoute of the Gateway API: listeners, precedence, filters and backends, over live sockets.
 
+mod backend_filters;
+mod backend_tls;
+mod converted;
+mod cors;
+mod failures;
+mod grpc_routes;
+mod header_lines;
+mod listen_ports;
+mod listener_tls;
+mod paths;
+mod policies;
+mod sources;
+mod tcp_routes;
+mod tls_routes;
+mod validation_changes;
+
 use std::net::SocketAddr;
 
 use crate::support::client::Front;
@@ -61,13 +77,17 @@ impl Edge {
 
     /// Starts with further documents.
     fn start_with(listeners: &str, routes: &[String], more: &[String]) -> Self {
+        Self::start_as(Start::new(), listeners, routes, more)
+    }
+
+    /// Starts with further arguments as well.
+    fn start_as(start: Start, listeners: &str, routes: &[String], more: &[String]) -> Self {
         let origins = ["a", "b", "c"].map(|name| Origin::named(Back::H1, name));
-        let start = Start::new();
         let edge = start.edge();
         let port = edge.port().to_string();
         let listeners = listeners.replace("PORT", &port);
         let gateway = format!(
-            "gatewayClassName: strait, addresses: [{{value: {}}}], listeners: [{listeners}]",
+            "gatewayClassName: strait, allowedListeners: {{namespaces: {{from: Same}}}}, addresses: [{{value: {}}}], listeners: [{listeners}]",
             edge.ip()
         );
         let services = ["a", "b", "c"].iter().zip(&origins);
@@ -93,6 +113,18 @@ impl Edge {
     fn send(&self, method: &str, host: &str, target: &str, headers: &str) -> Reply {
         let text = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n");
         Raw::connect(self.proxy.edge).send(text).reply()
+    }
+
+    /// Returns what `strait explain` says of a GET request with these options.
+    fn explain(&self, options: &[&str], target: &str) -> String {
+        let explained = std::process::Command::new(env!("CARGO_BIN_EXE_strait"))
+            .args(["explain", "--config"])
+            .arg(self.proxy.mesh())
+            .args(options)
+            .args(["GET", &format!("http://{}{target}", self.proxy.edge)])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&explained.stdout).into_owned()
     }
 
     /// Returns the name of the service that answers, or the status of another response.
@@ -252,6 +284,20 @@ fn filters_change_requests_and_responses() {
 }
 
 #[test]
+fn copies_keep_their_host_whatever_mirrors_of_virtual_services_get() {
+    let mirror =
+        "filters: [{type: RequestMirror, requestMirror: {backendRef: {name: b, port: 80}}}]";
+    let rules = format!("{{{mirror}, backendRefs: [{{name: a, port: 80}}]}}");
+    let start = Start::new().args(["--shadow-host-suffix"]);
+    let edge = Edge::start_as(start, ONE, &[route("r", "", &rules)], &[]);
+    assert_eq!(edge.answer("shop.test", "/"), "a");
+    eventually("the mirror gets a copy", || {
+        edge.origins[1].seen().len() == 1
+    });
+    assert_eq!(edge.origins[1].only().host(), "shop.test");
+}
+
+#[test]
 fn rules_limit_retry_and_share() {
     let flaky = Origin::start(Back::H1, {
         let failed = std::sync::atomic::AtomicBool::new(false);
@@ -366,7 +412,6 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
         to("/grant", "{name: far, namespace: other, port: 80}"),
         to("/half", "{name: a, port: 80}, {name: none, port: 80}"),
         to("/empty", "{name: empty, port: 80}"),
-        to("/tls", "{name: b, port: 80}"),
         format!(
             "{{matches: [{{{}}}], filters: [{{type: ExtensionRef, extensionRef: {{group: a.b, kind: C, name: d}}}}], backendRefs: [{{name: a, port: 80}}]}}",
             path("Exact", "/filter")
@@ -376,12 +421,7 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
     let edge = Edge::start(ONE, &[]);
     let far = service("other/far", edge.origins[2].address);
     let empty = "apiVersion: v1\nkind: Service\nmetadata: {name: empty, namespace: edge}\nspec: {ports: [{name: http, port: 80}]}\n".to_owned();
-    let tls = object(
-        "BackendTLSPolicy",
-        "edge/b",
-        "targetRefs: [{group: '', kind: Service, name: b}], validation: {hostname: b.test, wellKnownCACertificates: System}",
-    );
-    edge.set(&[rules.clone(), far.clone(), empty.clone(), tls]);
+    edge.set(&[rules.clone(), far.clone(), empty.clone()]);
     for (target, expected) in [
         ("/unknown", "500"),
         ("/port", "500"),
@@ -391,11 +431,11 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
         ("/grant", "500"),
         ("/filter", "500"),
         ("/empty", "503"),
-        // it must not be sent in plain text
-        ("/tls", "500"),
     ] {
         assert_eq!(edge.answer("shop.test", target), expected, "{target}");
     }
+    let explained = edge.explain(&[], "/unknown");
+    assert!(explained.contains("500 NC"), "{explained}");
     let answers: Vec<String> = (0..60).map(|_| edge.answer("shop.test", "/half")).collect();
     let served = answers.iter().filter(|one| *one == "a").count();
     assert!(
@@ -428,16 +468,101 @@ fn backends_that_are_not_valid_answer_500_and_those_without_endpoints_503() {
 }
 
 #[test]
-fn gateway_with_an_attached_policy_is_served_by_no_proxy_that_does_not_apply_it() {
+fn listener_sets_add_listeners_for_the_namespaces_that_they_allow() {
+    let set = |id: &str, host: &str, allowed: &str, port: u16| {
+        let listener =
+            format!("{{name: more, protocol: HTTP, port: {port}, hostname: {host}{allowed}}}");
+        let spec = format!("parentRef: {{name: main, namespace: edge}}, listeners: [{listener}]");
+        object("ListenerSet", id, &spec)
+    };
+    let to_set = |id: &str, set: &str, backend: &str| {
+        let parent = format!("{{name: {set}, kind: ListenerSet, namespace: edge}}");
+        let spec = format!(
+            "parentRefs: [{parent}], rules: [{{backendRefs: [{{name: {backend}, namespace: edge, port: 80}}]}}]"
+        );
+        object("HTTPRoute", id, &spec)
+    };
+    let grant = "from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: web}], to: [{group: '', kind: Service}]";
+    let listener = "{name: own, protocol: HTTP, port: PORT, hostname: own.test}";
+    let edge = Edge::start(listener, &[]);
+    let port = edge.proxy.edge.port();
+    edge.set(&[
+        set("edge/same", "same.test", "", port),
+        set(
+            "edge/all",
+            "all.test",
+            ", allowedRoutes: {namespaces: {from: All}}",
+            port,
+        ),
+        set("web/foreign", "foreign.test", "", port),
+        to_set("edge/own", "same", "a"),
+        to_set("web/one", "same", "b"),
+        to_set("web/two", "all", "c"),
+        to_set("web/three", "foreign", "c").replace("namespace: edge}]", "namespace: web}]"),
+        object("ReferenceGrant", "edge/g", grant),
+    ]);
+    for (host, expected) in [
+        ("same.test", "a"),
+        ("all.test", "c"),
+        ("own.test", "404"),
+        ("foreign.test", "404"),
+    ] {
+        assert_eq!(edge.answer(host, "/"), expected, "{host}");
+    }
+}
+
+#[test]
+fn listener_of_an_istio_gateway_and_classes_of_others_keep_their_traffic() {
+    let rules = route("r", "", "{backendRefs: [{name: a, port: 80}]}");
+    let edge = Edge::start(ONE, std::slice::from_ref(&rules));
+    assert_eq!(edge.answer("shop.test", "/"), "a");
+    let (ip, port) = (edge.proxy.edge.ip(), edge.proxy.edge.port());
+    let istio = format!(
+        "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: main, namespace: edge}}\n\
+         spec: {{servers: [{{port: {{number: {port}, name: http, protocol: HTTP}}, bind: {ip}, hosts: ['*']}}]}}\n---\n\
+         apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: all, namespace: edge}}\n\
+         spec: {{hosts: ['*'], gateways: [main], http: [{{route: [{{destination: {{host: b}}}}]}}]}}\n"
+    );
+    edge.set(&[rules.clone(), istio]);
+    assert_eq!(
+        edge.answer("shop.test", "/"),
+        "b",
+        "the port is that of the other API"
+    );
+    edge.set(std::slice::from_ref(&rules));
+    assert_eq!(edge.answer("shop.test", "/"), "a");
+    let class = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: strait}\nspec: {controllerName: other.test/controller}\n";
+    edge.set(&[rules, class.to_owned()]);
+    eventually("the port is closed", || {
+        std::net::TcpStream::connect(edge.proxy.edge).is_err()
+    });
+}
+
+#[test]
+fn destination_rules_apply_to_backends() {
+    let rules = route("r", "", "{backendRefs: [{name: a, port: 80}]}");
+    let edge = Edge::start(ONE, std::slice::from_ref(&rules));
+    let one_each = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: a, namespace: edge}\n\
+                    spec: {host: a, trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 1}}}}\n";
+    let connections = || {
+        let before = edge.origins[0].connections();
+        (0..3).for_each(|_| assert_eq!(edge.answer("shop.test", "/"), "a"));
+        edge.origins[0].connections() - before
+    };
+    assert!(connections() <= 2, "each worker reuses its connection");
+    edge.set(&[rules, one_each.to_owned()]);
+    assert_eq!(connections(), 3);
+}
+
+#[test]
+fn policy_that_is_attached_to_a_gateway_applies_to_it() {
     let rules = route("r", "", "{backendRefs: [{name: a, port: 80}]}");
     let edge = Edge::start(ONE, std::slice::from_ref(&rules));
     assert_eq!(edge.answer("shop.test", "/"), "a");
     let policy = "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: edge}\n\
                   spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: main}], action: DENY, rules: [{}]}\n";
     edge.set(&[rules, policy.to_owned()]);
-    eventually("the port is closed", || {
-        std::net::TcpStream::connect(edge.proxy.edge).is_err()
-    });
+    assert_eq!(edge.answer("shop.test", "/"), "403");
 }
 
 #[tokio::test]

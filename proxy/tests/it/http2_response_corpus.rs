@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use super::http1_response_corpus::read_response;
 use crate::support::DEADLINE;
-use crate::support::frames::{END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, RST_STREAM};
+use crate::support::frames::{END_HEADERS, END_STREAM, Frame, Frames, GOAWAY, HEADERS, RST_STREAM};
 use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::Proxy;
@@ -24,6 +24,11 @@ const ROWS_MIN: usize = 100;
 
 /// Header block with only `:status: 200`.
 const OK: &[u8] = &[0x88];
+
+/// GOAWAY payload without an error: streams up to this one are served.
+fn goaway_after(stream: u32) -> Vec<u8> {
+    [stream.to_be_bytes(), [0; 4]].concat()
+}
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nab";
@@ -52,8 +57,12 @@ fn serve((number, stream): (usize, TcpStream), next: &Next, events: &Sender<Even
             GOAWAY => Event::Told(number, format!("goaway {}", Reason(frame.number(4)))),
             HEADERS => {
                 let Some(steps) = next.lock().unwrap().take() else {
-                    // scripts are written for stream 1, so the next one gets a connection of its own
-                    peer.send(HEADERS, END_HEADERS | END_STREAM, frame.stream, OK);
+                    // scripts are written for stream 1, so the next one gets a connection of its own: the proxy is told
+                    // so before the response, since it may not yet have seen the end when the next request arrives
+                    let goaway = Frame::bytes(GOAWAY, 0, 0, &goaway_after(frame.stream));
+                    let head = Frame::bytes(HEADERS, END_HEADERS | END_STREAM, frame.stream, OK);
+                    // in one segment, which the reset by the end cannot overtake
+                    drop(peer.stream().write_all(&[goaway, head].concat()));
                     let _ = events.send(Event::Served(number));
                     break;
                 };

@@ -247,6 +247,110 @@ async fn missing_right_to_limits_and_routes_of_the_gateway_api_hinders_nothing()
     assert!(!proxy.stderr().contains("configmaps"));
 }
 
+const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+
+/// Kinds that Gateways need: plural and name.
+const NEEDED_BY_GATEWAYS: [(&str, &str); 2] = [
+    ("backendtlspolicies", "BackendTLSPolicy"),
+    ("gatewayclasses", "GatewayClass"),
+];
+
+/// Returns a Gateway of the Gateway API, which opens no port.
+fn gateway_of_class(class: &str) -> Value {
+    json!({
+        "metadata": {"name": format!("of-{class}"), "namespace": "edge"},
+        "spec": {"gatewayClassName": class, "listeners": [{"name": "a", "protocol": "UDP", "port": 80}]},
+    })
+}
+
+#[tokio::test]
+async fn gateway_is_not_read_before_what_it_needs() {
+    let api = ApiServer::start().await;
+    for (plural, kind) in NEEDED_BY_GATEWAYS {
+        api.serve(plural, kind, GATEWAY_API);
+        api.refuse(plural, Some(403));
+    }
+    api.serve("kubernetesgateways", "Gateway", GATEWAY_API);
+    let proxy = following(&api, &[]).await;
+    until("it is ready", async || proxy.is_ready()).await;
+    api.apply("kubernetesgateways", gateway_of_class("strait"));
+    let held = "so that no further Gateway is read";
+    for (plural, _) in NEEDED_BY_GATEWAYS {
+        let refused = format!("SRC008: {plural}.gateway.networking.k8s.io cannot be read");
+        let is_logged = |line: &str| line.contains(&refused) && line.contains(held);
+        until(&format!("{plural} are missed"), async || {
+            proxy.stderr().lines().any(is_logged)
+        })
+        .await;
+        assert!(!proxy.page("/config_dump").contains("of-strait"));
+        assert!(proxy.is_ready());
+        api.refuse(plural, None);
+    }
+    until("the Gateway is read", async || {
+        proxy.page("/config_dump").contains("of-strait")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn gateway_of_another_class_does_not_need_classes() {
+    let api = ApiServer::start().await;
+    api.serve("gatewayclasses", "GatewayClass", GATEWAY_API);
+    api.refuse("gatewayclasses", Some(403));
+    api.serve("kubernetesgateways", "Gateway", GATEWAY_API);
+    api.apply("kubernetesgateways", gateway_of_class("other"));
+    let proxy = following(&api, &[]).await;
+    until("it is ready", async || proxy.is_ready()).await;
+    assert!(proxy.page("/config_dump").contains("of-other"));
+}
+
+#[tokio::test]
+async fn missing_right_to_what_gateways_need_keeps_a_gateway_unready() {
+    for (plural, kind) in NEEDED_BY_GATEWAYS {
+        // each proxy has a server of its own: all proxies of a server open the same addresses
+        let serving = async |has_gateways: bool| {
+            let api = ApiServer::start().await;
+            api.serve(plural, kind, GATEWAY_API);
+            api.refuse(plural, Some(403));
+            api.serve("kubernetesgateways", "Gateway", GATEWAY_API);
+            if has_gateways {
+                api.apply("kubernetesgateways", gateway_of_class("strait"));
+            }
+            api
+        };
+        let without_gateways = serving(false).await;
+        let proxy = following(&without_gateways, &[]).await;
+        until("it is ready", async || proxy.is_ready()).await;
+
+        let api = serving(true).await;
+        api.apply("virtualservices", answers("one"));
+        let waiting = start(&[("home", &api)], &["--control", "kubernetes://"]);
+        let right = format!("the right to list and watch {plural}.gateway.networking.k8s.io");
+        until_waits_for(&waiting, &right).await;
+        assert!(Client::try_connect(Front::H1, waiting.edge).await.is_err());
+        api.refuse(plural, None);
+        until_says(&waiting, "one").await;
+
+        let api = serving(true).await;
+        let optional = following(&api, &["--control-optional", kind]).await;
+        until("it is ready", async || optional.is_ready()).await;
+        let sidecar = [
+            "--control",
+            "kubernetes://",
+            "--mode",
+            "sidecar",
+            "--allow-empty",
+            "--outbound-listener",
+            "off",
+            "--inbound-listener",
+            "off",
+        ];
+        let api = serving(true).await;
+        let sidecar = start(&[("home", &api)], &sidecar);
+        until("the sidecar is ready", async || sidecar.is_ready()).await;
+    }
+}
+
 #[tokio::test]
 async fn rejected_object_without_a_last_good_version_keeps_a_proxy_unready_if_asked_to() {
     let api = ApiServer::start().await;

@@ -11,6 +11,7 @@ mod exports_tls;
 mod foreign;
 mod health;
 mod hops;
+mod http_routes;
 mod imports;
 mod imports_between;
 mod logged;
@@ -30,6 +31,7 @@ mod slices;
 mod stickiness;
 mod tcp;
 mod tiers;
+mod traced;
 mod upstream_imports;
 mod visibility;
 

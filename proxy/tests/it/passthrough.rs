@@ -146,6 +146,33 @@ fn passthrough_routes_by_sni_without_terminating_tls() {
 }
 
 #[test]
+fn policies_compare_the_server_name_of_tls_that_passes_through() {
+    let mut roots = RootCertStore::empty();
+    let (a, b) = (origin("a.test", &mut roots), origin("b.test", &mut roots));
+    let proxy = Proxy::with(|edge| {
+        let policy = "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: own}\n\
+                      spec: {rules: [{when: [{key: connection.sni, values: [a.test]}]}]}\n";
+        documents([
+            gateway(edge, "PASSTHROUGH", "'*.test'"),
+            routes(&[("a.test", "a.test"), ("b.test", "b.test")]),
+            service("a.test", a.address),
+            service("b.test", b.address),
+            policy.to_owned(),
+        ])
+    });
+    let ask = |name: &str| ask(proxy.edge, &roots, name, &[]);
+    assert_eq!(ask("a.test").as_deref(), Some("a.test"));
+    assert_eq!(ask("b.test"), None);
+    let denied = || {
+        let mut lines = proxy.access_log().into_iter();
+        lines.find(|line| line["requested_server_name"] == "b.test")
+    };
+    eventually("the denial is logged", || denied().is_some());
+    let details = "rbac_access_denied_matched_policy[none]";
+    assert_eq!(denied().unwrap()["connection_termination_details"], details);
+}
+
+#[test]
 fn destination_subnets_match_the_address_that_the_client_dialed() {
     let mut roots = RootCertStore::empty();
     let a = origin("a.test", &mut roots);

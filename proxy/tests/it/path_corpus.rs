@@ -16,7 +16,7 @@ const PATHS: &str = include_str!("../corpus/paths.txt");
 const ROWS_MIN: usize = 320;
 
 /// Result in the table for a path that is rejected.
-const REFUSED: &str = "refused";
+pub(crate) const REFUSED: &str = "refused";
 
 /// Answers each request with the matched rule and the received target.
 pub(crate) fn echo(mut stream: TcpStream) {
@@ -67,7 +67,7 @@ fn literal(name: u8, value: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the result of a path over HTTP/2.
-fn by_http2(edge: SocketAddr, path: &[u8]) -> String {
+pub(crate) fn by_http2(edge: SocketAddr, path: &[u8]) -> String {
     const PATH: u8 = 4;
     const AUTHORITY: u8 = 1;
     let fields = [

@@ -11,6 +11,7 @@ use crate::support::client::{Client, Front};
 use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::proxy::Proxy;
+use crate::support::raw::Raw;
 
 fn deploy(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -35,15 +36,19 @@ fn promtool(arguments: &[&str], file: &Path) {
     }
 }
 
-/// Returns the metrics page in OpenMetrics, without HTTP/1.1 chunk framing.
+/// Returns the metrics page in OpenMetrics.
 fn open_metrics(proxy: &Proxy) -> String {
+    page_as(proxy, "application/openmetrics-text")
+}
+
+/// Returns the metrics page in a format, without HTTP/1.1 chunk framing.
+fn page_as(proxy: &Proxy, format: &str) -> String {
     let mut stream = TcpStream::connect(proxy.admin).unwrap();
-    let accept = "accept: application/openmetrics-text; version=1.0.0";
-    write!(stream, "GET /metrics HTTP/1.0\r\n{accept}\r\n\r\n").unwrap();
+    write!(stream, "GET /metrics HTTP/1.0\r\naccept: {format}\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    assert!(head.contains("application/openmetrics-text"), "{head}");
+    assert!(head.contains(format), "{head}");
     body.to_owned()
 }
 
@@ -112,7 +117,8 @@ async fn page_of_metrics_is_valid_in_both_formats() {
     };
     eventually("the change is measured", measured);
     let page = open_metrics(&proxy);
-    for line in page.lines().filter(|line| line.contains("le=\"")) {
+    let bounds = page.lines().filter(|line| line.contains("_bucket{"));
+    for line in bounds {
         let (_, rest) = line.split_once("le=\"").unwrap();
         let (bound, _) = rest.split_once('"').unwrap();
         let is_number = bound
@@ -130,13 +136,20 @@ async fn page_of_metrics_is_valid_in_both_formats() {
     read_by_python(&page);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("metrics");
-    fs::write(&file, proxy.page("/metrics")).unwrap();
-    promtool_reads(&file);
+    for format in ["text/plain", "application/openmetrics-text"] {
+        fs::write(&file, page_as(&proxy, format)).unwrap();
+        promtool_reads(&file);
+    }
 }
 
+/// Files with rules, each with a file of tests.
+const RULES: [&str; 2] = ["prometheus-alerts", "prometheus-rules"];
+
 #[test]
-fn alert_rules_are_valid() {
-    promtool(&["check", "rules"], &deploy("prometheus-alerts.yaml"));
+fn rules_are_valid() {
+    for file in RULES {
+        promtool(&["check", "rules"], &deploy(&format!("{file}.yaml")));
+    }
 }
 
 /// Runs `promtool` like [`promtool`], with metrics from a file as its standard input.
@@ -163,13 +176,18 @@ fn promtool_reads(file: &Path) {
 
 #[test]
 fn alerts_fire_for_their_metrics_only() {
-    promtool(&["test", "rules"], &deploy("prometheus-alerts.test.yaml"));
+    for file in RULES {
+        promtool(&["test", "rules"], &deploy(&format!("{file}.test.yaml")));
+    }
 }
 
 #[test]
 fn every_alert_has_a_test_that_fires_it() {
-    let rules = fs::read_to_string(deploy("prometheus-alerts.yaml")).unwrap();
-    let tests = fs::read_to_string(deploy("prometheus-alerts.test.yaml")).unwrap();
+    let read = |end: &str| {
+        let read = |file: &&str| fs::read_to_string(deploy(&format!("{file}{end}"))).unwrap();
+        RULES.iter().map(read).collect::<String>()
+    };
+    let (rules, tests) = (read(".yaml"), read(".test.yaml"));
     let alerts = rules.lines().filter_map(|line| line.split_once("alert: "));
     let alerts: Vec<&str> = alerts.map(|(_, name)| name.trim()).collect();
     assert!(alerts.len() > 10, "{alerts:?}");
@@ -177,6 +195,54 @@ fn every_alert_has_a_test_that_fires_it() {
         let fires = format!("alertname: {alert}\n    exp_alerts:");
         assert!(tests.contains(&fires), "{alert}");
     }
+}
+
+/// Metrics that the Mesh, Service and Workload dashboards of Istio 1.28 ask for, and the labels that they select and group by.
+#[test]
+fn metrics_of_the_dashboards_of_istio_exist() {
+    let page = include_str!("../../../docs/metrics.md");
+    for name in [
+        "istio_build",
+        "istio_request_bytes",
+        "istio_request_duration_milliseconds",
+        "istio_requests_total",
+        "istio_response_bytes",
+        "istio_tcp_connections_closed_total",
+        "istio_tcp_connections_opened_total",
+        "istio_tcp_received_bytes_total",
+        "istio_tcp_sent_bytes_total",
+        "process_virtual_memory_bytes",
+    ] {
+        assert!(page.contains(&format!("| `{name}` |")), "{name}");
+    }
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            routes("all", "['*']", "- directResponse: {status: 204}"),
+        ])
+    });
+    Raw::connect(proxy.edge)
+        .send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        .reply();
+    let requests = "istio_requests_total";
+    eventually("it is counted", || proxy.metric(requests, &[]) == 1.0);
+    let page = proxy.page("/metrics");
+    let line = page
+        .lines()
+        .find(|line| line.starts_with("istio_requests_total{"));
+    for label in [
+        "connection_security_policy",
+        "destination_service",
+        "destination_workload",
+        "destination_workload_namespace",
+        "reporter",
+        "response_code",
+        "source_workload",
+        "source_workload_namespace",
+    ] {
+        assert!(line.unwrap().contains(&format!("{label}=\"")), "{label}");
+    }
+    assert!(page.contains("istio_build{component=\"proxy\",tag=\""));
 }
 
 /// Promtool only checks rules, so each query is converted to a rule.

@@ -11,7 +11,7 @@ use crate::support::origin::{RawOrigin, read_head};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 
-fn http(edge: SocketAddr, annotation: &str) -> String {
+pub(crate) fn http(edge: SocketAddr, annotation: &str) -> String {
     let (ip, port) = (edge.ip(), edge.port());
     documents([
         format!(
@@ -25,7 +25,8 @@ fn http(edge: SocketAddr, annotation: &str) -> String {
     ])
 }
 
-const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x02\0\x05\x01\xbb";
+pub(crate) const V2: &[u8] =
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x02\0\x05\x01\xbb";
 
 fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n")

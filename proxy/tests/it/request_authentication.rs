@@ -18,14 +18,14 @@ use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::{Raw, Reply};
 
 /// An issuer with one key.
-struct Issuer {
+pub(crate) struct Issuer {
     name: &'static str,
     kid: &'static str,
     key: Ed25519KeyPair,
 }
 
 impl Issuer {
-    fn new(name: &'static str, kid: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str, kid: &'static str) -> Self {
         Self {
             name,
             kid,
@@ -40,7 +40,7 @@ impl Issuer {
     }
 
     /// Returns a token of this issuer for the audience `shop`, which expires in ten minutes.
-    fn token(&self, claims: &str) -> String {
+    pub(crate) fn token(&self, claims: &str) -> String {
         let (name, exp) = (self.name, now() + 600);
         let more = if claims.is_empty() { "" } else { "," };
         self.signed(&format!(
@@ -57,7 +57,7 @@ impl Issuer {
     }
 
     /// Returns the rule for its tokens, with its keys and these fields.
-    fn rule(&self, fields: &str) -> String {
+    pub(crate) fn rule(&self, fields: &str) -> String {
         let (name, keys) = (self.name, self.keys());
         format!("{{issuer: {name}, jwks: '{keys}', {fields}}}")
     }

@@ -11,6 +11,7 @@ mod mutual_tls;
 mod policy_changes;
 mod rollouts;
 mod scopes;
+mod service_routes;
 mod termination;
 
 use std::io::{Read, Write};

@@ -131,13 +131,21 @@ fn demo_reports_a_port_in_use() {
     let directory = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    std::fs::write(directory.path().join("mesh.yaml"), gateway(&[address])).unwrap();
-    let admin = free_address().to_string();
-    let dir = directory.path().to_str().unwrap();
-    let (code, text) = fails(&["demo", "--admin", &admin, "--dir", dir]);
-    assert_eq!(code, 1, "{text}");
-    let expected = format!("the demo's gateway cannot listen on {address}");
-    assert!(text.contains(&expected), "{text}");
+    let of_gateway_api = format!(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: a, namespace: b}}\n\
+         spec: {{gatewayClassName: strait, addresses: [{{value: {}}}], listeners: [{{name: http, protocol: HTTP, port: {}}}]}}\n",
+        address.ip(),
+        address.port()
+    );
+    for mesh in [gateway(&[address]), of_gateway_api] {
+        std::fs::write(directory.path().join("mesh.yaml"), mesh).unwrap();
+        let admin = free_address().to_string();
+        let dir = directory.path().to_str().unwrap();
+        let (code, text) = fails(&["demo", "--admin", &admin, "--dir", dir]);
+        assert_eq!(code, 1, "{text}");
+        let expected = format!("the demo's gateway cannot listen on {address}");
+        assert!(text.contains(&expected), "{text}");
+    }
 }
 
 #[test]
@@ -298,34 +306,42 @@ fn variables_that_exclude_each_other_are_refused() {
 
 #[test]
 fn file_with_policies_that_cannot_be_read_keeps_listeners_closed() {
-    let start = Start::new();
-    let edge = start.edge();
-    let mesh = documents([
-        gateway(&[edge]),
-        routes("all", "['*']", "- directResponse: {status: 200}"),
-    ]);
     let policy = "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: a}\n\
         spec: {action: DENY, rules: [{to: [{operation: {paths: [/a]}}]}]}\n";
-    let proxy = start
-        .file("mesh.yaml", mesh)
-        .file("policies.yaml", format!("{policy}\tbroken: [\n"))
-        .spawn();
-    proxy.has_logged("policies.yaml");
-    eventually("it waits", || {
-        let page = proxy.try_page("GET", "/healthz/ready");
-        page.is_ok_and(|(_, text)| text.contains("which has security policies and cannot be read"))
-    });
-    assert!(std::net::TcpStream::connect(edge).is_err());
-    proxy.write("policies.yaml", policy);
-    eventually("it is ready", || proxy.is_ready());
-    let status = |path: &str| {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
-        Raw::connect(edge).send(request).reply().status
-    };
-    assert_eq!((status("/a"), status("/b")), (403, 200));
+    for broken in [
+        format!("{policy}\tbroken: [\n"),
+        policy.replace("kind: Auth", "kind: auth"),
+        policy.replace("kind:", "Kind:"),
+    ] {
+        let start = Start::new();
+        let edge = start.edge();
+        let mesh = documents([
+            gateway(&[edge]),
+            routes("all", "['*']", "- directResponse: {status: 200}"),
+        ]);
+        let proxy = start
+            .file("mesh.yaml", mesh)
+            .file("policies.yaml", &broken)
+            .spawn();
+        proxy.has_logged("policies.yaml");
+        eventually("it waits", || {
+            let page = proxy.try_page("GET", "/healthz/ready");
+            page.is_ok_and(|(_, text)| {
+                text.contains("which has security policies and cannot be read")
+            })
+        });
+        assert!(std::net::TcpStream::connect(edge).is_err());
+        proxy.write("policies.yaml", policy);
+        eventually("it is ready", || proxy.is_ready());
+        let status = |path: &str| {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+            Raw::connect(edge).send(request).reply().status
+        };
+        assert_eq!((status("/a"), status("/b")), (403, 200));
 
-    // one that runs keeps what it has
-    proxy.write("policies.yaml", format!("{policy}\tbroken: [\n"));
-    proxy.has_logged("resource rejected");
-    assert_eq!((status("/a"), status("/b")), (403, 200));
+        // one that runs keeps what it has
+        proxy.write("policies.yaml", &broken);
+        proxy.has_logged("resource rejected");
+        assert_eq!((status("/a"), status("/b")), (403, 200));
+    }
 }

@@ -11,7 +11,7 @@ use crate::support::mesh::documents;
 use crate::support::proxy::{Proxy, Start};
 use crate::support::{DEADLINE, eventually};
 
-fn mesh(bind: &str) -> String {
+pub(crate) fn mesh(bind: &str) -> String {
     documents([
         format!(
             "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: edge}}\nspec:\n  servers:\n  \
@@ -23,7 +23,7 @@ fn mesh(bind: &str) -> String {
     ])
 }
 
-fn get(mut stream: UnixStream) -> String {
+pub(crate) fn get(mut stream: UnixStream) -> String {
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream
         .write_all(b"GET /unix HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")

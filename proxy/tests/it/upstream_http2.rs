@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use h2::server::SendResponse;
 use hyper::{Request, Response};
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::support::client::{Answer, Client, Front, get, post};
 use crate::support::frames::{HEADERS, PING, RST_STREAM, SETTINGS};
-use crate::support::mesh::everything_to_address;
+use crate::support::mesh::{documents, everything_to_address, gateway, routes, service};
 use crate::support::origin::{Back, Body, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::{DEADLINE, eventually, until};
@@ -343,6 +343,55 @@ async fn refused_get_is_retried_and_a_reset_get_is_not() {
         assert_eq!(client.call(get("/")).await.status, status);
         assert_eq!(gets.load(Ordering::SeqCst), sent);
     }
+}
+
+/// Serves HTTP/2: the second request gets 503, the third is refused. Records the attempt counts of all.
+async fn refuses_the_third(listener: TcpListener, counts: Arc<Mutex<Vec<String>>>) {
+    let mut tasks = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let counts = Arc::clone(&counts);
+        tasks.spawn(async move {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                let count = &request.headers()["x-envoy-attempt-count"];
+                let mut counts = counts.lock().unwrap();
+                counts.push(count.to_str().unwrap().to_owned());
+                let status = match counts.len() {
+                    2 => 503,
+                    3 => {
+                        respond.send_reset(h2::Reason::REFUSED_STREAM);
+                        continue;
+                    }
+                    _ => 200,
+                };
+                let head = Response::builder().status(status).body(()).unwrap();
+                let _: Result<h2::SendStream<bytes::Bytes>, _> = respond.send_response(head, true);
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn retry_that_is_sent_again_has_the_headers_of_its_attempt() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let counts = Arc::<Mutex<Vec<String>>>::default();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(refuses_the_third(listener, Arc::clone(&counts)));
+    let rule = "- {retries: {attempts: 1, retryOn: 5xx}, route: [{destination: {host: web.test}}]}";
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            service("web", Back::H2, &[(address, "v1")]),
+            routes("all", "[\"*\"]", rule),
+        ])
+    });
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    for _ in 0..2 {
+        assert_eq!(client.call(get("/")).await.status, 200);
+    }
+    assert_eq!(*counts.lock().unwrap(), ["1", "1", "2", "2"]);
 }
 
 #[tokio::test]

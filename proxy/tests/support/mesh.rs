@@ -117,6 +117,15 @@ pub fn everything_to(edge: SocketAddr, origin: &Origin) -> String {
     everything_to_address(edge, origin.back, origin.address)
 }
 
+/// Returns a mesh that routes all hosts to this address, a service with this traffic policy.
+pub fn with_policy(edge: SocketAddr, endpoint: SocketAddr, policy: &str) -> String {
+    let rule = format!(
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: web}}\n\
+         spec: {{host: web.test, trafficPolicy: {policy}}}"
+    );
+    documents([everything_to_address(edge, Back::H1, endpoint), rule])
+}
+
 /// Returns a mesh that routes all hosts to this address.
 pub fn everything_to_address(edge: SocketAddr, back: Back, address: SocketAddr) -> String {
     documents([

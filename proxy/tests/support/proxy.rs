@@ -44,6 +44,8 @@ pub struct Start {
     stderr: Option<Stdio>,
     open_files: Option<u32>,
     activated: Option<TcpListener>,
+    logs_by_flags: bool,
+    workers_by_flag: bool,
     directory: tempfile::TempDir,
 }
 
@@ -61,8 +63,22 @@ impl Start {
             stderr: None,
             open_files: None,
             activated: None,
+            logs_by_flags: true,
+            workers_by_flag: true,
             directory,
         }
+    }
+
+    /// Leaves the number of workers to resources.
+    pub fn without_workers_flag(mut self) -> Self {
+        self.workers_by_flag = false;
+        self
+    }
+
+    /// Leaves the access log to resources.
+    pub fn without_log_flags(mut self) -> Self {
+        self.logs_by_flags = false;
+        self
     }
 
     /// Uses the addresses of a running proxy, which the new process replaces.
@@ -140,12 +156,17 @@ impl Start {
         let root = self.directory.path();
         let log = std::fs::File::create(root.join("stderr")).unwrap();
         let mut command = binary(self.open_files, self.activated.is_some());
-        if !self.arguments.iter().any(|text| text == "--access-log") {
-            command.args(["run", "--access-log", "json"]);
-        } else {
-            command.arg("run");
+        command.arg("run");
+        if self.logs_by_flags {
+            command
+                .arg("--access-log-path")
+                .arg(root.join("access.log"));
+            if !self.arguments.iter().any(|text| text == "--access-log") {
+                command.args(["--access-log", "json"]);
+            }
         }
         let own = self.arguments.iter().any(|text| text == "--concurrency");
+        let own = own || !self.workers_by_flag;
         let concurrency: &[&str] = if own { &[] } else { &["--concurrency", "2"] };
         let config = self.config.unwrap_or_else(|| root.join("mesh"));
         let child = command
@@ -154,8 +175,6 @@ impl Start {
             .arg(config)
             .args(["--labels", "istio=ingressgateway", "--admin"])
             .arg(self.admin.to_string())
-            .arg("--access-log-path")
-            .arg(root.join("access.log"))
             .args(concurrency)
             .args(&self.arguments)
             .envs(self.environment)
@@ -312,6 +331,18 @@ impl Proxy {
             log.contains(text)
         });
         log
+    }
+
+    /// Number of threads of workers.
+    pub fn workers(&self) -> usize {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let names = threads.filter_map(|thread| {
+            let name = std::fs::read_to_string(thread.unwrap().path().join("comm"));
+            name.ok()
+        });
+        names
+            .filter(|name| name.starts_with("strait-worker"))
+            .count()
     }
 
     /// Returns the current resident memory, in KiB.

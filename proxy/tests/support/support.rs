@@ -22,6 +22,8 @@ pub mod frames;
 pub mod mesh;
 #[path = "origin.rs"]
 pub mod origin;
+#[path = "otlp.rs"]
+pub mod otlp;
 #[path = "pki.rs"]
 pub mod pki;
 #[path = "proxy.rs"]

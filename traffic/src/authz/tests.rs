@@ -42,6 +42,7 @@ impl Case {
             .request
             .as_ref()
             .map(|(_, authority, path, _)| RequestHead {
+                is_http2: false,
                 method: &method,
                 scheme: "http",
                 authority,

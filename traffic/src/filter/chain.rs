@@ -50,9 +50,13 @@ pub struct RouteFilters {
     pub timeout: Option<Duration>,
     /// Retry policy; `None` for no retries.
     pub retry: Option<Arc<RetryPolicy>>,
+    /// Whether destinations get HTTP/2, whatever their ports declare.
+    ///
+    /// Source: GRPCRoute.
+    pub is_http2: bool,
 }
 
-/// Filters that run before a destination is picked: faults, CORS and limits. Only rules that forward have them.
+/// Filters that run before a destination is picked: faults, CORS and limits. No rule with a direct response has them.
 #[derive(Clone, Debug, Default)]
 pub struct Early {
     /// Fault injection.

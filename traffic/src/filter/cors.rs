@@ -2,16 +2,18 @@
 //!
 //! Like Envoy's filter, never rejects a request, but leaves out the headers that the browser requires.
 
+mod origin;
+
 use std::time::Duration;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use crate::pattern::Pattern;
+pub use origin::{OriginHost, OriginMatch, WebOrigin};
 
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
@@ -24,8 +26,8 @@ pub struct Cors {
     pub methods: Listed,
     /// `access-control-allow-headers` of a preflight reply.
     pub headers: Listed,
-    /// Response headers that scripts may read, joined; `None` for none.
-    pub expose: Option<HeaderValue>,
+    /// Response headers that scripts may read.
+    pub expose: Listed,
     /// Cache time of a preflight reply in seconds; `None` to omit it.
     pub max_age: Option<HeaderValue>,
     /// Whether requests may carry credentials.
@@ -45,34 +47,20 @@ pub enum Preflights {
     /// Source: VirtualService `unmatchedPreflights: IGNORE`.
     AnswerUnmatched,
     /// Replies to all, with CORS headers only for origins that are allowed. Exposed headers are among them, and allowed
-    /// headers only if the preflight requests any.
+    /// headers only if the preflight requests any. In other responses, no CORS header of the upstream is left beside
+    /// those of the rule. All vary by `Origin`.
     ///
     /// Source: HTTPRoute, filter `CORS`.
     Strict,
 }
 
-/// A condition on `Origin`; case-sensitive.
-#[derive(Clone, Debug)]
-pub enum OriginMatch {
-    /// Any origin.
-    Any,
-    /// The same bytes.
-    Exact(Box<str>),
-    /// Origins that start with these bytes.
-    Prefix(Box<str>),
-    /// Origins that match as a whole; anchored.
-    Regex(Pattern),
-    /// Origins below a domain: they start and end with these bytes, with labels between them.
-    Under(Box<str>, Box<str>),
-}
-
-/// List of names in a preflight reply.
+/// List of names in a CORS header.
 #[derive(Clone, Debug, Default)]
 pub enum Listed {
     /// Omitted.
     #[default]
     Nothing,
-    /// The requested names.
+    /// The requested names; of exposed headers, those of the response.
     Requested,
     /// A fixed list, joined.
     These(HeaderValue),
@@ -95,8 +83,13 @@ impl Listed {
         match names {
             [] => Self::Nothing,
             [star] if star.as_ref() == "*" => Self::Requested,
-            names => joined(names).map_or(Self::Nothing, Self::These),
+            names => Self::as_written(names),
         }
+    }
+
+    /// Converts a list of a resource in which `*` means itself.
+    pub fn as_written(names: &[impl AsRef<str>]) -> Self {
+        joined(names.iter().map(AsRef::as_ref)).map_or(Self::Nothing, Self::These)
     }
 
     fn answer(&self, requested: Option<&HeaderValue>) -> Option<HeaderValue> {
@@ -109,32 +102,17 @@ impl Listed {
 }
 
 /// Joins names with `,`; `None` without any.
-pub fn joined(names: &[impl AsRef<str>]) -> Option<HeaderValue> {
-    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    if names.is_empty() {
-        return None;
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> Option<HeaderValue> {
+    let names: Vec<&str> = names.collect();
+    match names.is_empty() {
+        true => None,
+        false => HeaderValue::try_from(names.join(",")).ok(),
     }
-    HeaderValue::try_from(names.join(",")).ok()
 }
 
 /// Whole seconds for `access-control-max-age`.
 pub fn seconds(age: Duration) -> HeaderValue {
     HeaderValue::from(age.as_secs())
-}
-
-impl OriginMatch {
-    fn matches(&self, origin: &[u8]) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Exact(wanted) => origin == wanted.as_bytes(),
-            Self::Prefix(wanted) => origin.starts_with(wanted.as_bytes()),
-            Self::Regex(wanted) => wanted.is_match(origin),
-            Self::Under(scheme, domain) => origin
-                .strip_prefix(scheme.as_bytes())
-                .and_then(|rest| rest.strip_suffix(domain.as_bytes()))
-                .is_some_and(|labels| !labels.is_empty() && !labels.contains(&b':')),
-        }
-    }
 }
 
 impl Cors {
@@ -159,15 +137,32 @@ impl Cors {
         wanted.any(|wanted| wanted.matches(origin.as_bytes()))
     }
 
-    /// Allows this origin in a response, replacing the upstream's CORS headers.
-    pub fn share(&self, origin: HeaderValue, headers: &mut HeaderMap) {
+    /// Edits the response to another request than a preflight. Allows its origin, if it is `allowed`, replacing the
+    /// upstream's CORS headers.
+    pub fn share(&self, allowed: Option<HeaderValue>, headers: &mut HeaderMap) {
+        let is_strict = self.preflights == Preflights::Strict;
+        if is_strict {
+            vary_by_origin(headers);
+        }
+        let Some(origin) = allowed else {
+            return;
+        };
+        if is_strict {
+            headers.remove(ACCESS_CONTROL_ALLOW_CREDENTIALS);
+            headers.remove(ACCESS_CONTROL_EXPOSE_HEADERS);
+        }
+        let expose = match &self.expose {
+            Listed::Nothing => None,
+            Listed::Requested => joined(headers.keys().map(HeaderName::as_str)),
+            Listed::These(names) => Some(names.clone()),
+        };
         set(headers, ACCESS_CONTROL_ALLOW_ORIGIN, Some(origin));
         set(
             headers,
             ACCESS_CONTROL_ALLOW_CREDENTIALS,
             self.credentials.then_some(TRUE),
         );
-        set(headers, ACCESS_CONTROL_EXPOSE_HEADERS, self.expose.clone());
+        set(headers, ACCESS_CONTROL_EXPOSE_HEADERS, expose);
     }
 
     /// The headers of a preflight reply.
@@ -179,6 +174,9 @@ impl Cors {
     ) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(8);
         let is_strict = self.preflights == Preflights::Strict;
+        if is_strict {
+            vary_by_origin(&mut headers);
+        }
         if is_strict && allowed.is_none() {
             return headers;
         }
@@ -194,7 +192,7 @@ impl Cors {
         let names = self.headers.answer(requested);
         let names = names.filter(|_| !is_strict || requested.is_some());
         set(&mut headers, ACCESS_CONTROL_ALLOW_HEADERS, names);
-        let expose = self.expose.clone().filter(|_| is_strict);
+        let expose = self.expose.answer(None).filter(|_| is_strict);
         set(&mut headers, ACCESS_CONTROL_EXPOSE_HEADERS, expose);
         set(&mut headers, ACCESS_CONTROL_MAX_AGE, self.max_age.clone());
         headers
@@ -205,6 +203,20 @@ impl Cors {
 fn set(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
     if let Some(value) = value {
         let _ = headers.try_insert(name, value);
+    }
+}
+
+/// Tells caches that a response depends on `Origin`, unless it says so or is not cached at all.
+fn vary_by_origin(headers: &mut HeaderMap) {
+    let is_told = headers.get_all(VARY).iter().any(|line| {
+        let mut names = line.as_bytes().split(|byte| *byte == b',');
+        names.any(|name| {
+            let name = name.trim_ascii();
+            name == b"*" || name.eq_ignore_ascii_case(ORIGIN.as_str().as_bytes())
+        })
+    });
+    if !is_told {
+        let _ = headers.try_append(VARY, HeaderValue::from_name(ORIGIN));
     }
 }
 

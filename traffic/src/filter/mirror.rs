@@ -49,6 +49,11 @@ impl<T> Mirrors<T> {
         hit.map(|(_, mirror)| mirror)
     }
 
+    /// Whether the host of copies may get the suffix of [`shadow`]: those of a VirtualService.
+    pub fn may_have_suffix(&self) -> bool {
+        self.draws == Draws::One
+    }
+
     /// All mirrors with their shares; for explanations.
     pub fn entries(&self) -> impl Iterator<Item = (u32, &T)> {
         self.entries.iter().map(|(share, mirror)| (*share, mirror))

@@ -32,7 +32,8 @@ impl Scheme {
         }
     }
 
-    fn default_port(self) -> u16 {
+    /// Port of the scheme.
+    pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,

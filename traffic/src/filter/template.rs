@@ -7,17 +7,27 @@ use http::HeaderValue;
 mod certificate;
 mod context;
 mod error;
+mod expression;
 mod grpc_status;
+mod header;
 mod identifiers;
+mod log_format;
+mod log_operator;
+mod needs;
 mod operator;
 mod parse;
 mod print;
+mod sizes;
 mod start_time;
 mod write;
 
-pub use context::{TemplateContext, TlsContext};
+pub use context::{Finished, Node, TemplateContext, TlsContext};
 pub use error::TemplateError;
+pub use expression::{CompileRegex, Expression, ExpressionError};
+pub use grpc_status::grpc_status_name;
 pub use identifiers::uuid;
+pub use log_format::{LogFormat, LogFormatError, LogValue};
+pub use needs::Needs;
 use operator::{Operator, Segment};
 
 /// A value with operators.
@@ -36,10 +46,65 @@ impl Template {
     /// If a `%` is neither doubled nor part of a closed operator. An unknown operator is treated as one of Envoy's and
     /// is empty: validation rejects all others.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        parse::segments(text).map(|segments| Self {
+        parse::segments(text, None).map(|segments| Self {
             segments: segments.into(),
             written: text.into(),
         })
+    }
+
+    /// Parses the text of a line of the access log, which has more operators. `compile` compiles the regular expressions
+    /// of `%CEL(..)%`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`], and for an invalid expression.
+    pub fn parse_log(text: &str, compile: CompileRegex<'_>) -> Result<Self, TemplateError> {
+        parse::segments(text, Some(compile)).map(|segments| Self {
+            segments: segments.into(),
+            written: text.into(),
+        })
+    }
+
+    /// Appends the text for a finished request or connection. `finish` changes what each segment has appended from a
+    /// position on, and is told whether it is literal text.
+    pub fn write(
+        &self,
+        out: &mut Vec<u8>,
+        context: &TemplateContext<'_>,
+        mut finish: impl FnMut(&mut Vec<u8>, usize, bool),
+    ) {
+        for segment in &self.segments {
+            let start = out.len();
+            segment.print(out, context);
+            finish(out, start, matches!(segment, Segment::Literal(_)));
+        }
+    }
+
+    /// Whether the value is one number.
+    pub fn is_number(&self) -> bool {
+        match &*self.segments {
+            [
+                Segment::Operator {
+                    operator,
+                    chars_max: None,
+                },
+            ] => operator.is_number(),
+            _ => false,
+        }
+    }
+
+    /// Whether the value is that of one operator.
+    pub fn is_operator(&self) -> bool {
+        matches!(&*self.segments, [Segment::Operator { .. }])
+    }
+
+    /// Adds the headers that the operators read.
+    pub fn add_needs(&self, needs: &mut Needs) {
+        for segment in &self.segments {
+            if let Segment::Operator { operator, .. } = segment {
+                operator.add_needs(needs);
+            }
+        }
     }
 
     /// The text as written.

@@ -66,6 +66,7 @@ pub(super) fn with<T>(
         headers.append(name, value.parse().expect("a value"));
     }
     let head = RequestHead {
+        is_http2: false,
         method: &method,
         scheme: "http",
         authority: "shop.example:80",

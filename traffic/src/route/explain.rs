@@ -46,6 +46,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
     // every field is named, so that a new condition is not forgotten
     let Conditions {
         uri,
+        is_http2,
         scheme,
         method,
         authority,
@@ -56,6 +57,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
     } = conditions;
     let mut lines = Vec::new();
     lines.extend(explain_uri(uri, head.path));
+    lines.extend(is_http2.then(|| explain_version(head.is_http2)));
     let texts = [
         ("scheme", scheme, head.scheme),
         ("method", method, head.method.as_str()),
@@ -106,6 +108,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
 /// Lists every condition of `rule`: the field and the wanted text, as in [`Explained`].
 pub fn conditions(rule: &Rule) -> Vec<(String, String)> {
     let any = RequestHead {
+        is_http2: false,
         method: &Method::GET,
         scheme: "",
         authority: "",
@@ -119,9 +122,20 @@ pub fn conditions(rule: &Rule) -> Vec<(String, String)> {
     lines.map(|line| (line.field, line.wanted)).collect()
 }
 
+fn explain_version(is_http2: bool) -> Explained {
+    Explained {
+        field: "httpVersion".to_owned(),
+        wanted: "HTTP/2".to_owned(),
+        got: Some(if is_http2 { "HTTP/2" } else { "HTTP/1.1" }.to_owned()),
+        held: is_http2,
+        hint: (!is_http2).then_some("gRPC has a content-type of application/grpc"),
+    }
+}
+
 fn explain_uri(uri: &UriMatch, path: &str) -> Option<Explained> {
     let (kind, ignore_case) = match uri {
         UriMatch::Any => return None,
+        UriMatch::Call(_) => ("call", false),
         UriMatch::Exact { ignore_case, .. } => ("exact", *ignore_case),
         UriMatch::Prefix { ignore_case, .. } => ("prefix", *ignore_case),
         UriMatch::Segments(_) => ("pathPrefix", false),
@@ -166,7 +180,7 @@ fn text_condition(
 fn uri_hint(uri: &UriMatch, path: &str) -> Option<&'static str> {
     match uri {
         _ if uri.matches(path.as_bytes()) => None,
-        UriMatch::Any => None,
+        UriMatch::Any | UriMatch::Call(_) => None,
         UriMatch::Exact { value, .. } => case(value, path),
         UriMatch::Prefix { value, .. } => case(value, path.get(..value.len())?),
         UriMatch::Segments(value) => match path.starts_with(&**value) {
@@ -189,7 +203,7 @@ fn part(wanted: &Pattern, got: &str) -> Option<&'static str> {
     is_part.then_some("a part matches, and a regex must match the whole value")
 }
 
-/// Values of a header; several lines are separated by `|`, since they are matched one by one.
+/// Values of a header; several lines are separated by `|` if they are matched one by one.
 fn header_got(condition: &HeaderMatch, head: &RequestHead<'_>) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match &condition.key {
@@ -199,14 +213,16 @@ fn header_got(condition: &HeaderMatch, head: &RequestHead<'_>) -> Option<String>
             (!texts.is_empty()).then(|| texts.join(" | "))
         }
         HeaderKey::Method => Some(head.method.as_str().to_owned()),
-        HeaderKey::Name(name) => {
+        HeaderKey::Joined(name) | HeaderKey::Name(name) => {
             let lines: Vec<String> = head
                 .headers
                 .get_all(name)
                 .iter()
                 .map(|value| text(value.as_bytes()))
                 .collect();
-            (!lines.is_empty()).then(|| lines.join(" | "))
+            let is_joined = matches!(condition.key, HeaderKey::Joined(_));
+            let separator = if is_joined { "," } else { " | " };
+            (!lines.is_empty()).then(|| lines.join(separator))
         }
         HeaderKey::Path => {
             let query = head

@@ -7,6 +7,8 @@ use crate::claims::Claims;
 /// The properties of a request that rules match on, borrowed from it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
+    /// Whether the request arrived by HTTP/2.
+    pub is_http2: bool,
     /// Request method.
     pub method: &'a Method,
     /// `http` or `https`: from `x-forwarded-proto` if that is trusted, otherwise that of the connection.

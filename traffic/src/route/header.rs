@@ -15,9 +15,13 @@ pub enum HeaderKey {
     /// `host`. Equals the authority in all HTTP versions: a target with a host takes precedence over the field (RFC
     /// 9112, section 3.2.2).
     Host,
+    /// A header field whose lines are one value, joined by `,`.
+    ///
+    /// Source: matches of HTTPRoutes and GRPCRoutes.
+    Joined(HeaderName),
     /// `:method`.
     Method,
-    /// A header field.
+    /// A header field, line by line.
     Name(HeaderName),
     /// `:path`: path and query.
     Path,
@@ -38,9 +42,25 @@ impl HeaderKey {
         }
     }
 
+    /// Returns the key of all lines as one value.
+    pub fn joined(self) -> Self {
+        match self {
+            Self::Name(name) => Self::Joined(name),
+            other => other,
+        }
+    }
+
+    /// Name of a header field; `None` for claims and pseudo-headers.
+    pub fn name(&self) -> Option<&HeaderName> {
+        match self {
+            Self::Joined(name) | Self::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Whether the proxy adds this header to requests: `x-forwarded-*`, `x-envoy-*` and `x-request-id`.
     pub fn is_added(&self) -> bool {
-        let Self::Name(name) = self else {
+        let Some(name) = self.name() else {
             return false;
         };
         let name = name.as_str();
@@ -55,6 +75,7 @@ impl HeaderKey {
                 let mut texts = claims.texts(path);
                 texts.any(|text| !text.is_empty() && test(text.as_bytes()))
             }),
+            Self::Joined(name) => test_joined(head, name, test),
             Self::Method => test(head.method.as_str().as_bytes()),
             Self::Name(name) => {
                 let lines = head.headers.get_all(name);
@@ -71,8 +92,8 @@ impl HeaderKey {
             Self::Authority => ":authority",
             Self::Claim(key, _) => key,
             Self::Host => "host",
+            Self::Joined(name) | Self::Name(name) => name.as_str(),
             Self::Method => ":method",
-            Self::Name(name) => name.as_str(),
             Self::Path => ":path",
             Self::Scheme => ":scheme",
         }
@@ -91,7 +112,8 @@ pub struct HeaderMatch {
 impl HeaderMatch {
     /// Whether the header is present with a matching value.
     ///
-    /// Several lines of one header are checked one by one; a single match is enough. A missing header never matches.
+    /// Lines are checked one by one, and a single match is enough, unless the key joins them. A missing header never
+    /// matches.
     pub fn matches(&self, head: &RequestHead<'_>) -> bool {
         self.key.any_line(head, |line| self.value.matches(line))
     }
@@ -101,7 +123,7 @@ impl HeaderMatch {
     /// For a condition on the value, a missing header counts as an empty one: `regex: ".*"` holds for it, so that the
     /// rule does not match. A presence condition requires that the header is missing.
     pub fn is_absent(&self, head: &RequestHead<'_>) -> bool {
-        if let HeaderKey::Name(name) = &self.key
+        if let Some(name) = self.key.name()
             && !head.headers.contains_key(name)
         {
             return match &self.value {
@@ -111,6 +133,27 @@ impl HeaderMatch {
         }
         !self.matches(head)
     }
+}
+
+/// Tests the lines of a header, joined by `,` (RFC 9110, section 5.3); `false` without any.
+fn test_joined(
+    head: &RequestHead<'_>,
+    name: &HeaderName,
+    mut test: impl FnMut(&[u8]) -> bool,
+) -> bool {
+    let mut lines = head.headers.get_all(name).iter();
+    let Some(first) = lines.next() else {
+        return false;
+    };
+    let Some(second) = lines.next() else {
+        return test(first.as_bytes());
+    };
+    let mut joined = SmallVec::<[u8; 256]>::from_slice(first.as_bytes());
+    for line in std::iter::once(second).chain(lines) {
+        joined.push(b',');
+        joined.extend_from_slice(line.as_bytes());
+    }
+    test(&joined)
 }
 
 /// Tests path and query.

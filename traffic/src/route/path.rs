@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::CallMatch;
 use crate::pattern::Pattern;
 
 /// A condition on the path, without query.
@@ -34,6 +35,10 @@ pub enum UriMatch {
     Segments(Box<str>),
     /// The whole path matches, case-sensitive.
     Regex(Pattern),
+    /// The path names a service and a method of gRPC.
+    ///
+    /// Source: GRPCRoute `method`, unless an exact path or segments say the same.
+    Call(Box<CallMatch>),
 }
 
 impl UriMatch {
@@ -63,6 +68,7 @@ impl UriMatch {
                 .strip_prefix(value.as_bytes())
                 .is_some_and(|rest| matches!(rest, [] | [b'/', ..])),
             Self::Regex(wanted) => wanted.is_match(path),
+            Self::Call(wanted) => wanted.matches(path),
         }
     }
 
@@ -73,7 +79,7 @@ impl UriMatch {
     pub fn is_catch_all(&self) -> bool {
         match self {
             Self::Any => true,
-            Self::Exact { .. } | Self::Segments(_) => false,
+            Self::Call(_) | Self::Exact { .. } | Self::Segments(_) => false,
             Self::Prefix { value, .. } => &**value == "/",
             Self::Regex(wanted) => wanted.written() == ".*",
         }
@@ -85,6 +91,7 @@ impl UriMatch {
             Self::Any => "",
             Self::Exact { value, .. } | Self::Prefix { value, .. } | Self::Segments(value) => value,
             Self::Regex(wanted) => wanted.written(),
+            Self::Call(wanted) => wanted.written(),
         }
     }
 }

@@ -10,6 +10,8 @@
 //! that they require. A combined automaton (`RegexSet`) would try them at once, but costs megabytes of lazily built
 //! states per worker and an allocation per request.
 
+use std::sync::Arc;
+
 use super::{RequestHead, Rule, RuleIdx, scan};
 
 mod group;
@@ -22,11 +24,11 @@ use index::Index;
 /// mesh.
 const SCANNED_MAX: usize = 4;
 
-/// Ordered rules with an index; returns the same results as [`scan::find`]. Immutable.
+/// Ordered rules with an index; returns the same results as [`scan::find`]. Immutable; clones share the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    rules: Box<[Rule]>,
-    index: Option<Box<Index>>,
+    rules: Arc<[Rule]>,
+    index: Option<Arc<Index>>,
     reads_added: bool,
     reads_claims: bool,
 }
@@ -36,8 +38,8 @@ impl Table {
     ///
     /// Runs on the control thread: it sorts, counts and parses regular expressions.
     pub fn compile(rules: Vec<Rule>) -> Self {
-        let rules = rules.into_boxed_slice();
-        let index = (rules.len() > SCANNED_MAX).then(|| Box::new(Index::new(&rules)));
+        let rules: Arc<[Rule]> = rules.into();
+        let index = (rules.len() > SCANNED_MAX).then(|| Arc::new(Index::new(&rules)));
         Self {
             reads_added: rules.iter().any(|rule| rule.conditions.reads_added()),
             reads_claims: rules.iter().any(|rule| rule.conditions.reads_claims()),

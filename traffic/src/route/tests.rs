@@ -50,6 +50,7 @@ impl Request {
 
     pub(super) fn head(&self) -> RequestHead<'_> {
         RequestHead {
+            is_http2: false,
             method: &self.method,
             scheme: self.scheme,
             authority: &self.authority,
@@ -314,6 +315,30 @@ fn one_matching_header_line_is_enough() {
     check(&with_header("h", exact("a,b")), &[(lines.clone(), false)]);
     check(&with_header("h", exact("b")), &[(lines.clone(), true)]);
     check(&without_header("h", exact("b")), &[(lines, false)]);
+}
+
+#[test]
+fn lines_of_a_joined_header_are_one_value() {
+    let joined = |value: TextMatch| Conditions {
+        headers: [HeaderMatch {
+            key: HeaderKey::parse("h").unwrap().joined(),
+            value,
+        }]
+        .into(),
+        ..Conditions::default()
+    };
+    let one = get("/").header("h", "a");
+    let lines = one.clone().header("x", "c").header("h", "b");
+    check(
+        &joined(exact("a,b")),
+        &[(lines.clone(), true), (one.clone(), false)],
+    );
+    check(
+        &joined(exact("b")),
+        &[(lines.clone(), false), (get("/"), false)],
+    );
+    check(&joined(exact("a")), &[(lines.clone(), false), (one, true)]);
+    check(&joined(prefix("a,")), &[(lines, true)]);
 }
 
 #[test]

@@ -71,6 +71,8 @@ pub struct ControlState {
     pub policies: [u64; 3],
     /// Number of these whose newest version is rejected.
     pub quarantined_policies: u64,
+    /// Whether settings that are read at the start have changed since.
+    pub restart_pending: bool,
     /// Current certificates by source.
     pub certificates: Vec<CertificateState>,
     /// Time of the last fetch of each key set in use, by URL without query.
@@ -119,6 +121,11 @@ impl ControlStats {
     /// Reports the number of security policies that are configured and not enforced.
     pub fn set_unenforced(&self, policies: u64) {
         self.lock().unenforced = policies;
+    }
+
+    /// Reports whether settings that are read at the start have changed since.
+    pub fn set_restart_pending(&self, is_pending: bool) {
+        self.lock().restart_pending = is_pending;
     }
 
     /// Reports the AuthorizationPolicies that apply to the proxy: enforced, in dry run, and denying.

@@ -59,8 +59,7 @@ impl Histogram {
 
     /// Adds a duration.
     pub fn observe_duration(&self, duration: Duration, writers: Writers) {
-        // 64 bits of microseconds last for half a million years
-        let micros = duration.as_secs() * 1_000_000 + u64::from(duration.subsec_micros());
+        let micros = micros(duration);
         bump(&self.buckets[MICROSECONDS.bucket(micros)], 1, writers);
         bump(&self.sum, micros, writers);
     }
@@ -72,6 +71,16 @@ impl Histogram {
         }
         total.sum = total.sum.wrapping_add(self.sum.load(Ordering::Relaxed));
     }
+}
+
+/// Returns the number of the bucket of a duration.
+pub(super) fn bucket_of(duration: Duration) -> usize {
+    MICROSECONDS.bucket(micros(duration))
+}
+
+/// Returns a duration in microseconds; 64 bits of them last for half a million years.
+fn micros(duration: Duration) -> u64 {
+    duration.as_secs() * 1_000_000 + u64::from(duration.subsec_micros())
 }
 
 /// Histograms of several workers added up.
@@ -93,6 +102,14 @@ impl HistogramTotal {
             Unit::Bytes => self.sum as f64,
             Unit::Microseconds => self.sum as f64 / 1_000.0,
         }
+    }
+
+    /// Adds the values of another one.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *count += more;
+        }
+        self.sum += other.sum;
     }
 
     /// Upper bounds with the number of values up to each bound, without `+Inf`.

@@ -185,6 +185,45 @@ pub struct MemberState {
     pub available: usize,
 }
 
+/// State of a destination, read for each scrape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DestinationState {
+    /// Host of the service.
+    pub service: Arc<str>,
+    /// Port of the service.
+    pub port: String,
+    /// Subset of the destination; empty for all.
+    pub subset: String,
+    /// Number of available endpoints.
+    pub available: usize,
+    /// Number of ejected endpoints.
+    pub ejected: usize,
+    /// Number of endpoints that fail their health checks, or wait for the first.
+    pub unhealthy: usize,
+    /// Limits with their current values.
+    pub limits: Vec<LimitState>,
+}
+
+/// Limit and its current value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitState {
+    /// Name of the limit.
+    pub name: String,
+    /// Current value, over all workers.
+    pub in_use: u64,
+    /// The limit; `None` for none.
+    pub limit: Option<u32>,
+}
+
+/// State of destinations, and of the clusters of services with several.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServiceStates {
+    /// Destinations that have had a request.
+    pub destinations: Vec<DestinationState>,
+    /// Clusters of services with several.
+    pub members: Vec<MemberState>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

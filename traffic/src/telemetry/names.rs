@@ -50,8 +50,20 @@ families! {
     DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
     /// Counter: plain-text connections to a workload that also accepts mutual TLS of the mesh.
     INBOUND_PLAINTEXT "strait_inbound_plaintext_connections_total" "Plain-text connections to ports with PeerAuthentication mode PERMISSIVE, by source; STRICT would close them.",
+    /// Counter: requests whose values became `other` in labels.
+    LABEL_OVERFLOW "strait_metric_label_overflow_total" "Requests and connections that a metric counts with the label value other, because there are too many values.",
     /// Counter: requests of rules with a `statPrefix`.
     ROUTE_REQUESTS "strait_route_requests_total" "Requests matched by a rule with a statPrefix, by prefix and class of the response status.",
+    /// Counter: requests of rules.
+    RULE_REQUESTS "strait_rule_requests_total" "Requests by the rule that matched, and class of the response status; at most 1000 rules, then as rule other.",
+    /// Gauge: endpoints of a destination.
+    DESTINATION_ENDPOINTS "strait_destination_endpoints" "Endpoints of a destination that has had a request, by state: available, ejected, unhealthy.",
+    /// Gauge: limits of a destination.
+    DESTINATION_LIMIT "strait_destination_limit" "Limits of a destination that has had a request, by limit.",
+    /// Gauge: current values of what limits limit.
+    DESTINATION_IN_USE "strait_destination_in_use" "Current values of what limits limit, of a destination that has had a request; also without a limit.",
+    /// Histogram: times of the phases of attempts.
+    UPSTREAM_PHASES "strait_upstream_phase_seconds" "Seconds that attempts spent in a phase, by destination service: wait for a connection, connect, tls, first_byte (from the last byte of the request), body.",
     /// Counter: attempts sent to a Kubernetes cluster of a service.
     CLUSTER_ATTEMPTS "strait_cluster_attempts_total" "Attempts sent to a Kubernetes cluster of a service, by cluster, tier and class of the response status; attempts in tier 1 and later are failovers.",
     /// Counter: requests that failed in one cluster and were sent to another.
@@ -68,6 +80,14 @@ families! {
     ACCESS_LOG_DROPPED "strait_access_log_lines_dropped_total" "Access log lines dropped because the buffer was full or the log could not be written.",
     /// Counter: access log lines handed to the writer.
     ACCESS_LOG_LINES "strait_access_log_lines_total" "Access log lines handed to the writer.",
+    /// Counter: sampling decisions.
+    TRACES "strait_traces_total" "Requests to listeners that are traced, by decision (sampled, not_sampled) and its origin; a request that is kept late counts again.",
+    /// Counter: requests to a collector.
+    OTLP_EXPORTS "strait_otlp_exports_total" "Requests to the collector, by signal and result.",
+    /// Gauge: bytes that wait to be exported.
+    OTLP_QUEUE "strait_otlp_queue_bytes" "Bytes that wait for the collector, by signal.",
+    /// Gauge: time of the last accepted request.
+    OTLP_LAST_SUCCESS "strait_otlp_last_success_timestamp_seconds" "Unix time of the last request that the collector accepted, by signal.",
     /// Counter: lines of the process log that were dropped.
     PROCESS_LOG_DROPPED "strait_process_log_lines_dropped_total" "Process log lines dropped because the reader of standard error stalled.",
     /// Counter: reloads, by result.
@@ -102,6 +122,8 @@ families! {
     AUTHZ_POLICIES "strait_authz_policies" "AuthorizationPolicies that apply to the proxy, by state: enforced, dry_run, denying (rejected and never valid: it denies what it selects), and quarantined (rejected: its last good version stays enforced or in dry run).",
     /// Gauge: security policies that are not enforced.
     POLICIES_UNENFORCED "strait_config_policies_unenforced" "Security policies in the configuration that this proxy does not enforce.",
+    /// Gauge: whether settings that are read at the start have changed.
+    RESTART_PENDING "strait_config_restart_pending" "1 if settings that are read at the start have changed since.",
     /// Gauge: expiration time of a certificate.
     CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in use expires, by the file or Secret that it comes from.",
     /// Gauge: certificates whose newest version is rejected.
@@ -120,6 +142,8 @@ families! {
     PROCESS_CPU "process_cpu_seconds_total" "CPU time that the process used, in seconds.",
     /// Gauge: resident memory.
     PROCESS_MEMORY "process_resident_memory_bytes" "Resident memory in bytes.",
+    /// Gauge: virtual memory.
+    PROCESS_VIRTUAL "process_virtual_memory_bytes" "Virtual memory in bytes.",
     /// Gauge: open file descriptors.
     PROCESS_FDS "process_open_fds" "Open file descriptors.",
     /// Gauge: limit of open file descriptors.
@@ -160,6 +184,8 @@ pub mod label {
     pub const SOURCE_ADDRESS: &str = "source_address";
     /// Action of a policy: `ALLOW`, `DENY`, `AUDIT` or `CUSTOM`.
     pub const ACTION: &str = "action";
+    /// Name of a metric.
+    pub const METRIC: &str = "metric";
     /// Namespace of a policy.
     pub const NAMESPACE: &str = "namespace";
     /// Name of a policy.
@@ -202,6 +228,10 @@ pub mod label {
     pub const CONFIG_SOURCE: &str = "source";
     /// Name of a listener.
     pub const LISTENER: &str = "listener";
+    /// Phase of an attempt.
+    pub const PHASE: &str = "phase";
+    /// Resource of a rule, with its name or number.
+    pub const RULE: &str = "rule";
     /// `statPrefix` of a rule.
     pub const STAT_PREFIX: &str = "stat_prefix";
     /// `1xx` to `5xx`, or `none` if no status was sent.
@@ -230,6 +260,12 @@ pub mod label {
     pub const COMPONENT: &str = "component";
     /// Version of a component.
     pub const TAG: &str = "tag";
+    /// Whether a request is sampled.
+    pub const DECISION: &str = "decision";
+    /// Origin of a decision.
+    pub const BY: &str = "by";
+    /// `traces`.
+    pub const SIGNAL: &str = "signal";
     /// Source revision of the binary.
     pub const REVISION: &str = "revision";
 }
@@ -508,6 +544,26 @@ series! {
     RateLimitKeysOverflowed "strait_rate_limit_keys_overflow_total" [] "Requests whose key shared a bucket of a rate limit because the rule had too many keys.",
     /// A body was larger than its limit.
     BodiesTooLarge "strait_request_bodies_too_large_total" [] "Requests that were refused or ended because of the size of their body.",
+    /// A request without a trace context.
+    TraceContextsNone "strait_trace_contexts_total" [RESULT = "none"] "Trace contexts of requests to listeners that are traced, by result.",
+    /// A request whose trace goes on.
+    TraceContextsValid "strait_trace_contexts_total" [RESULT = "valid"] "Trace contexts of requests to listeners that are traced, by result.",
+    /// A request with a context that cannot be read; it begins a new trace.
+    TraceContextsInvalid "strait_trace_contexts_total" [RESULT = "invalid"] "Trace contexts of requests to listeners that are traced, by result.",
+    /// A request with contexts of different traces.
+    TraceContextsConflict "strait_trace_contexts_total" [RESULT = "conflict"] "Trace contexts of requests to listeners that are traced, by result.",
+    /// Spans that the collector accepted.
+    TraceSpansExported "strait_trace_spans_exported_total" [] "Spans that the collector accepted.",
+    /// Spans that found no room in the buffer of their worker.
+    TraceSpansQueue "strait_trace_spans_dropped_total" [REASON = "queue"] "Spans that were not exported, by reason.",
+    /// Spans of a batch that was repeated too often.
+    TraceSpansRetry "strait_trace_spans_dropped_total" [REASON = "retry"] "Spans that were not exported, by reason.",
+    /// Spans that the collector rejected.
+    TraceSpansRejected "strait_trace_spans_dropped_total" [REASON = "rejected"] "Spans that were not exported, by reason.",
+    /// Spans beyond the rate of requests that are kept late.
+    TraceSpansKeepRate "strait_trace_spans_dropped_total" [REASON = "keep_rate"] "Spans that were not exported, by reason.",
+    /// Spans that were not sent when the process ended.
+    TraceSpansShutdown "strait_trace_spans_dropped_total" [REASON = "shutdown"] "Spans that were not exported, by reason.",
     /// A task of a connection or request panicked; only that task ended.
     TaskPanics "strait_task_panics_total" [] "Internal tasks that panicked; a panic ends only its own connection or job.",
 }

@@ -4,14 +4,17 @@
 //! packed into a number that selects a cell. Cells are per worker, allocated on first use, and never move or disappear
 //! while their handle lives, so that memory grows with use and counters never decrease.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::cells::{WorkerId, Writers, bump, cell_index};
+use super::exemplars::{self, ExemplarTotal, Exemplars, TracedRequest};
 use super::flags::ResponseFlags;
 use super::histogram::{Histogram, HistogramTotal};
 use super::labels::RequestLabels;
+use super::phases::PhaseTally;
+use super::tags::TagValues;
 use super::tcp::TcpStats;
 
 /// Maximum number of combinations of code, flags, status, protocol and security per handle and worker.
@@ -46,6 +49,8 @@ pub struct RequestRecord {
     pub request_messages: u64,
     /// gRPC messages to the client.
     pub response_messages: u64,
+    /// Trace of the request, if it is sampled.
+    pub trace: Option<TracedRequest>,
 }
 
 /// Label `request_protocol` of HTTP requests.
@@ -98,6 +103,42 @@ pub struct RequestStats {
     /// One table per worker, and a last one for all other threads.
     workers: Box<[OnceLock<Box<Table>>]>,
     tcp: TcpStats,
+    phases: PhaseTally,
+    /// Values of requests that are labels as well.
+    values: Option<Arc<TagValues>>,
+    /// Metrics with the same labels and values of requests.
+    tagged: Mutex<Vec<Tagged>>,
+}
+
+/// Metrics with values of requests, and what ends with them.
+#[derive(Debug)]
+struct Tagged {
+    stats: Arc<RequestStats>,
+    _place: Place,
+}
+
+impl Tagged {
+    fn is_gone(&self) -> bool {
+        self.stats.values().is_some_and(|values| values.is_gone())
+    }
+}
+
+/// Place of one label set with values of requests; it is free again once this is dropped.
+#[derive(Debug)]
+pub(super) struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    /// Takes a place.
+    pub(super) fn take(taken: &Arc<AtomicUsize>) -> Self {
+        taken.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(taken))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl RequestStats {
@@ -108,12 +149,66 @@ impl RequestStats {
             labels,
             workers: (0..=workers).map(|_| OnceLock::new()).collect(),
             tcp: TcpStats::new(workers),
+            phases: PhaseTally::new((), workers),
+            values: None,
+            tagged: Mutex::default(),
         }
+    }
+
+    /// Values of requests that are labels as well.
+    pub fn values(&self) -> Option<&Arc<TagValues>> {
+        self.values.as_ref()
+    }
+
+    /// The metrics with these values; `None` if they do not exist yet, and there is no place for them.
+    pub(super) fn tagged(
+        &self,
+        values: &Arc<TagValues>,
+        place: impl FnOnce() -> Option<Place>,
+    ) -> Option<Arc<Self>> {
+        let mut tagged = self.lock();
+        let is_same = |one: &&Tagged| {
+            one.stats
+                .values()
+                .is_some_and(|one| Arc::ptr_eq(one, values))
+        };
+        if let Some(known) = tagged.iter().find(is_same) {
+            return Some(Arc::clone(&known.stats));
+        }
+        tagged.retain(|one| !one.is_gone());
+        let place = place()?;
+        let stats = Arc::new(Self {
+            values: Some(Arc::clone(values)),
+            ..Self::new(self.labels.clone(), self.workers.len() - 1)
+        });
+        tagged.push(Tagged {
+            stats: Arc::clone(&stats),
+            _place: place,
+        });
+        Some(stats)
+    }
+
+    /// The metrics with the same labels and values of requests.
+    pub fn all_tagged(&self) -> Vec<Arc<Self>> {
+        let mut tagged = self.lock();
+        tagged.retain(|one| !one.is_gone());
+        let stats = tagged.iter().map(|one| Arc::clone(&one.stats));
+        stats.collect()
+    }
+
+    /// Locks the metrics with values, even after a panic: each change is one insert or one removal.
+    fn lock(&self) -> MutexGuard<'_, Vec<Tagged>> {
+        self.tagged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Metrics of raw TCP connections with the same labels.
     pub fn tcp(&self) -> &TcpStats {
         &self.tcp
+    }
+
+    /// Times of the phases of attempts with the same labels.
+    pub fn phases(&self) -> &PhaseTally {
+        &self.phases
     }
 
     /// The labels of the handle.
@@ -138,7 +233,10 @@ impl RequestStats {
 
     /// Whether anything was counted.
     pub fn is_used(&self) -> bool {
-        self.tcp.is_used() || self.workers.iter().any(|worker| worker.get().is_some())
+        self.tcp.is_used()
+            || self.phases.is_used()
+            || self.workers.iter().any(|worker| worker.get().is_some())
+            || !self.lock().is_empty()
     }
 
     /// Sums over workers by variant, ordered by variant.
@@ -297,6 +395,7 @@ struct VariantCell {
     response_bytes: Histogram,
     request_messages: AtomicU64,
     response_messages: AtomicU64,
+    exemplars: OnceLock<Box<Exemplars>>,
 }
 
 impl VariantCell {
@@ -308,6 +407,7 @@ impl VariantCell {
             response_bytes: Histogram::default(),
             request_messages: AtomicU64::new(0),
             response_messages: AtomicU64::new(0),
+            exemplars: OnceLock::new(),
         })
     }
 
@@ -321,6 +421,12 @@ impl VariantCell {
             bump(&self.request_messages, record.request_messages, writers);
             bump(&self.response_messages, record.response_messages, writers);
         }
+        if let Some(trace) = &record.trace
+            && writers == Writers::One
+        {
+            let exemplars = self.exemplars.get_or_init(Box::default);
+            exemplars.set(trace, record.duration);
+        }
     }
 
     fn add_to(&self, total: &mut Total) {
@@ -329,6 +435,9 @@ impl VariantCell {
         self.response_bytes.add_to(&mut total.response_bytes);
         total.request_messages += self.request_messages.load(Ordering::Relaxed);
         total.response_messages += self.response_messages.load(Ordering::Relaxed);
+        if let Some(exemplars) = self.exemplars.get() {
+            exemplars.add_to(total.exemplars.get_or_insert_default());
+        }
     }
 }
 
@@ -345,6 +454,27 @@ pub struct Total {
     pub request_messages: u64,
     /// gRPC messages to clients.
     pub response_messages: u64,
+    /// Exemplars of the durations.
+    pub exemplars: Option<Box<ExemplarTotal>>,
+}
+
+impl Total {
+    /// Adds the counts of another one.
+    pub fn add(&mut self, other: &Self) {
+        self.duration.add(&other.duration);
+        self.request_bytes.add(&other.request_bytes);
+        self.response_bytes.add(&other.response_bytes);
+        self.request_messages += other.request_messages;
+        self.response_messages += other.response_messages;
+        let newer = other
+            .exemplars
+            .iter()
+            .flat_map(|all| all.iter().enumerate());
+        for (bucket, exemplar) in newer {
+            let own = self.exemplars.get_or_insert_default();
+            exemplars::add(&mut own[bucket], *exemplar);
+        }
+    }
 }
 
 #[cfg(test)]

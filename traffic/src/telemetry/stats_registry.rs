@@ -15,6 +15,8 @@ use super::members::{MemberLabels, MemberTally, ReplayLabels, ReplayTally, Shift
 use super::policies::{PolicyLabels, PolicyTally};
 use super::requests::RequestStats;
 use super::routes::RouteStats;
+use super::rule_requests::{RuleStats, SharedSeries};
+use super::rules::MetricRules;
 
 /// Time that metrics stay exposed after the last snapshot stopped using them.
 ///
@@ -33,6 +35,9 @@ pub struct StatsRegistry {
     replays: Mutex<Handles<ReplayLabels, ReplayTally>>,
     shifts: Mutex<Handles<Arc<str>, ShiftTally>>,
     policies: Mutex<Handles<PolicyLabels, PolicyTally>>,
+    rule_requests: Mutex<Handles<Arc<str>, RuleStats>>,
+    shared_series: Arc<SharedSeries>,
+    rules: Mutex<Arc<MetricRules>>,
 }
 
 impl StatsRegistry {
@@ -47,7 +52,20 @@ impl StatsRegistry {
             replays: Mutex::new(Handles::default()),
             shifts: Mutex::new(Handles::default()),
             policies: Mutex::new(Handles::default()),
+            rule_requests: Mutex::new(Handles::default()),
+            shared_series: Arc::default(),
+            rules: Mutex::default(),
         }
+    }
+
+    /// Sets the changes of metrics for later scrapes.
+    pub fn set_rules(&self, rules: Arc<MetricRules>) {
+        *lock(&self.rules) = rules;
+    }
+
+    /// The changes of metrics.
+    pub fn rules(&self) -> Arc<MetricRules> {
+        Arc::clone(&lock(&self.rules))
     }
 
     /// Metrics of a label set, continued if it was in use before.
@@ -94,6 +112,23 @@ impl StatsRegistry {
         lock(&self.policies).find_or_insert(labels, make)
     }
 
+    /// Requests of a rule, continued if it was in use before.
+    pub fn rule_stats(&self, rule: &Arc<str>) -> Arc<RuleStats> {
+        let shared = || Arc::clone(&self.shared_series);
+        let make = || RuleStats::new(Arc::clone(rule), self.workers, shared());
+        lock(&self.rule_requests).find_or_insert(rule, make)
+    }
+
+    /// All handles for rules, in the order of creation.
+    pub fn all_rule_stats(&self) -> Vec<Arc<RuleStats>> {
+        lock(&self.rule_requests).all()
+    }
+
+    /// Series of the rules without one of their own.
+    pub fn shared_series(&self) -> &SharedSeries {
+        &self.shared_series
+    }
+
     /// Drops unused handles: at once if nothing was counted, else after [`RETENTION`].
     pub fn sweep(&self, now: Instant) {
         lock(&self.requests).sweep(now, RequestStats::is_used);
@@ -103,6 +138,7 @@ impl StatsRegistry {
         lock(&self.replays).sweep(now, ReplayTally::is_used);
         lock(&self.shifts).sweep(now, ShiftTally::is_used);
         lock(&self.policies).sweep(now, PolicyTally::is_used);
+        lock(&self.rule_requests).sweep(now, RuleStats::is_used);
     }
 
     /// All handles for requests, in the order of creation.

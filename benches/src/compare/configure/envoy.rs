@@ -21,7 +21,7 @@ static_resources:
     filter_chains:
     - filters:
 {filter}{tls}  clusters:
-  - name: upstream
+{collector}  - name: upstream
     type: STATIC
     connect_timeout: 10s
 {protocol}    load_assignment:
@@ -32,6 +32,7 @@ static_resources:
         admin = plan.admin,
         listen = plan.listen,
         endpoints = endpoints(plan),
+        collector = collector(plan),
         filter = match plan.work {
             Work::Tcp => tcp_proxy(),
             Work::Http | Work::Grpc => connection_manager(plan),
@@ -69,7 +70,11 @@ fn connection_manager(plan: &Plan) -> String {
     let policies = match plan.others {
         Others::Policies(count) => rbac(count),
         Others::Tokens { envoy_keeps_them } => jwt(envoy_keeps_them),
-        Others::None | Others::Plain(_) | Others::Featured(_) => String::new(),
+        Others::None | Others::Plain(_) | Others::Featured(_) | Others::Traces(_) => String::new(),
+    };
+    let tracing = match plan.others {
+        Others::Traces(percent) => tracing(percent),
+        _ => String::new(),
     };
     format!(
         "      - name: envoy.filters.network.http_connection_manager
@@ -77,7 +82,7 @@ fn connection_manager(plan: &Plan) -> String {
           \"@type\": {EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager
           stat_prefix: main
           codec_type: AUTO
-          http2_protocol_options: {{ max_concurrent_streams: {STREAMS_MAX} }}
+{tracing}          http2_protocol_options: {{ max_concurrent_streams: {STREAMS_MAX} }}
           route_config:
             name: main
             virtual_hosts:
@@ -89,6 +94,45 @@ fn connection_manager(plan: &Plan) -> String {
             typed_config: {{ \"@type\": {EXTENSIONS}.filters.http.router.v3.Router }}
 "
     )
+}
+
+/// Returns the tracer that Istio makes of a provider `opentelemetry`, with a span per attempt.
+fn tracing(percent: u8) -> String {
+    format!(
+        "          tracing:
+            client_sampling: {{ value: 100 }}
+            random_sampling: {{ value: {percent} }}
+            overall_sampling: {{ value: 100 }}
+            spawn_upstream_span: true
+            provider:
+              name: envoy.tracers.opentelemetry
+              typed_config:
+                \"@type\": type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig
+                service_name: bench
+                grpc_service: {{ envoy_grpc: {{ cluster_name: collector }} }}
+"
+    )
+}
+
+/// Returns the cluster of the collector, if there are traces.
+fn collector(plan: &Plan) -> String {
+    match plan.others {
+        Others::Traces(_) => format!(
+            "  - name: collector
+    type: STATIC
+    connect_timeout: 10s
+{protocol}    load_assignment:
+      cluster_name: collector
+      endpoints:
+      - lb_endpoints:
+        - endpoint:
+            address: {{ socket_address: {{ address: 127.0.0.1, port_value: {port} }} }}
+",
+            protocol = upstream_http2(),
+            port = plan.collector,
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Returns the filter that Istio makes of policies of action DENY.

@@ -37,13 +37,15 @@ pub enum Feature {
     Subset,
     /// A timeout.
     Timeout,
+    /// Traces of 1 % of the requests, with a collector that cannot be reached.
+    Traces,
     /// Two destinations with equal weights.
     Weights,
 }
 
 impl Feature {
     /// All features, in the order of the table.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::None,
         Self::HeaderMatch,
         Self::RegexMatch,
@@ -62,6 +64,7 @@ impl Feature {
         Self::OutlierDetection,
         Self::LocalityFailover,
         Self::AccessLog,
+        Self::Traces,
     ];
 
     /// Returns the name of the feature in the table.
@@ -84,6 +87,7 @@ impl Feature {
             Self::Rewrite => "rewrite",
             Self::Subset => "subset",
             Self::Timeout => "timeout",
+            Self::Traces => "traces of 1 %",
             Self::Weights => "two destinations",
         }
     }

@@ -99,6 +99,8 @@ pub enum Others {
         /// Whether Envoy keeps verified tokens.
         envoy_keeps_them: bool,
     },
+    /// Spans of this share of the requests, in percent, which are sent to a collector over gRPC.
+    Traces(u8),
 }
 
 /// Configuration of a proxy in a scenario.
@@ -110,6 +112,8 @@ pub struct Plan {
     pub admin: u16,
     /// Port of the upstream on 127.0.0.1, and on the addresses of further endpoints.
     pub upstream: u16,
+    /// Port of the collector of traces on 127.0.0.1.
+    pub collector: u16,
     /// Number of upstream endpoints, used in turn; more than one only for HTTP.
     pub endpoints: u16,
     /// Path prefixes that are routed to the upstream, in order; all other paths have no route.

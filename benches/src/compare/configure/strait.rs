@@ -35,7 +35,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
         return files;
     }
     let others = match plan.others {
-        Others::None => String::new(),
+        Others::None | Others::Traces(_) => String::new(),
         Others::Policies(count) => {
             files.push(ConfigFile::new(
                 watched.join("policies.yaml"),
@@ -109,6 +109,11 @@ pub(super) fn arguments(plan: &Plan, directory: &Path) -> Vec<OsString> {
     arguments.extend(rest.map(OsString::from));
     let of_feature = costs::arguments(plan.feature.unwrap_or(Feature::None));
     arguments.extend(of_feature.iter().map(OsString::from));
+    if let Others::Traces(percent) = plan.others {
+        let collector = format!("--otlp-endpoint=grpc://127.0.0.1:{}", plan.collector);
+        let sampling = format!("--trace-sampling={percent}");
+        arguments.extend([collector, sampling].map(OsString::from));
+    }
     arguments
 }
 

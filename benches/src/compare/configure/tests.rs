@@ -8,6 +8,7 @@ fn plan(prefixes: Vec<String>) -> Plan {
         listen: 1001,
         admin: 1002,
         upstream: 1003,
+        collector: 1004,
         endpoints: 1,
         prefixes,
         prefixes_per_object: 2,
@@ -277,9 +278,14 @@ fn strait_reads_its_resources_without_complaint() {
         },
         ..three_prefixes()
     };
+    let traces = Plan {
+        others: Others::Traces(1),
+        ..three_prefixes()
+    };
     for plan in [
         three_prefixes(),
         policies,
+        traces,
         tokens,
         with_tls(),
         of(Work::Grpc),

@@ -148,6 +148,30 @@ pub(super) fn jwt() -> Course {
     }
 }
 
+/// Returns the scenario of traces.
+pub(super) fn traces() -> Course {
+    let of = |label: &'static str, others| Variant {
+        label: label.into(),
+        others,
+        ..Variant::catch_all(None)
+    };
+    Course {
+        title: "Requests with traces",
+        text: "64 connections, responses of 128 bytes. Both proxies send two spans per sampled request to a collector over \
+               gRPC, in Envoy by its OpenTelemetry tracer with `spawn_upstream_span`. The CPU time of the proxy includes \
+               that of sending the spans."
+            .to_owned(),
+        proxies: &[Proxy::Strait, Proxy::Before, Proxy::Envoy],
+        variants: vec![
+            of("no tracing", Others::None),
+            of("0 %", Others::Traces(0)),
+            of("1 %", Others::Traces(1)),
+            of("100 %", Others::Traces(100)),
+        ],
+        ..one_route(Load::Http1 { connections: 64 }, None)
+    }
+}
+
 /// Returns the scenario of feature costs. All variants have the same requests and the same number of endpoints.
 pub(super) fn feature_costs() -> Course {
     let of = |feature: Feature| Variant {

@@ -32,6 +32,8 @@ pub enum Scenario {
     Authz,
     /// Requests with a token that is verified.
     Jwt,
+    /// Requests without traces, and with spans of 0, 1 and 100 %.
+    Traces,
     /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
     H2c,
     /// Responses of 1 MiB.
@@ -62,7 +64,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All scenarios, in the order of the tables.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Small,
         Self::Routes,
         Self::Endpoints,
@@ -71,6 +73,7 @@ impl Scenario {
         Self::FeatureCosts,
         Self::Authz,
         Self::Jwt,
+        Self::Traces,
         Self::H2c,
         Self::Large,
         Self::Https,
@@ -114,6 +117,7 @@ impl Scenario {
             Self::FeatureCosts => "feature-costs",
             Self::Authz => "authz",
             Self::Jwt => "jwt",
+            Self::Traces => "traces",
             Self::H2c => "h2c",
             Self::Large => "large",
             Self::Https => "https",

@@ -219,7 +219,7 @@ impl Calls {
 
     /// Answers a stream whose request is complete.
     fn finish(&mut self, stream: u32) {
-        if self.arrived.remove(&stream) != Some(FRAMED_BYTES) {
+        if self.arrived.remove(&stream).unwrap_or_default() < FRAMED_BYTES {
             append(&mut self.out, &self.refusal, stream);
         } else if self.room() {
             self.reply(stream);

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::listeners::is_in;
+use super::listeners::{Member, is_in};
 use super::{Gateways, ServedGateway, ServedListener};
 use crate::catalog::hostname;
-use crate::kind::{Name, ObjectRef};
+use crate::kind::ObjectRef;
 use crate::resource::Object;
 use crate::resource::gateway_api::{GROUP, GRPCRoute, HTTPRoute, ParentRef, TCPRoute, TLSRoute};
 use crate::resource::istio::Lined;
 
 /// Route, as far as its attachment depends on it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttachingRoute<'a> {
     /// Kind, namespace and name.
     pub id: &'a ObjectRef,
@@ -19,6 +19,8 @@ pub struct AttachingRoute<'a> {
     pub parents: &'a [ParentRef],
     /// Hosts; none for those of the listener.
     pub hostnames: &'a [Lined<Arc<str>>],
+    /// Whether it comes from a server.
+    pub is_from_server: bool,
 }
 
 macro_rules! attaching_routes {
@@ -30,6 +32,7 @@ macro_rules! attaching_routes {
                     id: &object.id,
                     parents: &object.spec.parents,
                     hostnames: hostnames(&object.spec),
+                    is_from_server: object.is_from_server(),
                 }
             }
         }
@@ -72,6 +75,9 @@ impl<'a> Gateways<'a> {
         parent: &ParentRef,
     ) -> Option<Result<Vec<Attached<'_, 'a>>, AttachmentProblem>> {
         let (gateway, set) = self.parent(parent)?;
+        if gateway.problem().is_some() {
+            return Some(Err(AttachmentProblem::NoMatchingParent));
+        }
         let mut attached = Vec::new();
         let mut problem = AttachmentProblem::NoMatchingParent;
         for listener in gateway.listeners.iter().filter(|one| one.set == set) {
@@ -101,10 +107,7 @@ impl<'a> Gateways<'a> {
 
     /// Returns the Gateway of a parent, and the position of its ListenerSet if it is one.
     fn parent(&self, parent: &ParentRef) -> Option<(&ServedGateway<'a>, Option<usize>)> {
-        let name = Name {
-            namespace: Arc::clone(&parent.object.namespace),
-            name: Arc::clone(&parent.object.name),
-        };
+        let name = parent.object.to_name();
         let (index, set) = if parent.object.is(GROUP, "Gateway") {
             (*self.by_name.get(&name)?, None)
         } else if parent.object.is(GROUP, "ListenerSet") {
@@ -132,9 +135,13 @@ impl<'a> Gateways<'a> {
         if !is_named {
             return Err(AttachmentProblem::NoMatchingParent);
         }
-        let namespaces = (&*gateway.owner(served).namespace, &*route.id.namespace);
+        let own = &gateway.owner(served).namespace;
+        let member = Member {
+            namespace: &route.id.namespace,
+            is_from_server: route.is_from_server,
+        };
         let is_allowed = served.kinds.contains(&route.id.kind)
-            && is_in(self.view, &listener.namespaces, namespaces);
+            && is_in(self.view, &listener.namespaces, own, member);
         if !is_allowed {
             return Err(AttachmentProblem::NotAllowedByListeners);
         }
@@ -171,4 +178,70 @@ fn shared_hosts(listener: Option<&Arc<str>>, route: &[Lined<Arc<str>>]) -> Vec<A
         }
     }
     hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CONTROLLER;
+    use super::super::tests::{gateway, object};
+    use super::*;
+    use crate::catalog::View;
+    use crate::diagnostic::Diagnostics;
+    use crate::load_bytes;
+
+    #[test]
+    fn unknown_labels_of_a_namespace_never_admit_it() {
+        let absent = "matchExpressions: [{key: untrusted, operator: DoesNotExist}]";
+        let other = "matchExpressions: [{key: team, operator: NotIn, values: [guests]}]";
+        let named = "matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [guests]}]";
+        let by_name = "matchLabels: {kubernetes.io/metadata.name: web}";
+        let object_of = "---\n{apiVersion: v1, kind: Namespace, metadata: {name: web}}\n";
+        for (selector, file, documents, expected) in [
+            (absent, "kubernetes://a", "", false),
+            (other, "xds://a:1", "", false),
+            (named, "kubernetes://a", "", true),
+            (by_name, "kubernetes://a", "", true),
+            (absent, "a.yaml", "", true),
+            (other, "a.yaml", "", true),
+            (absent, "kubernetes://a", object_of, true),
+            (other, "kubernetes://a", object_of, true),
+        ] {
+            let listeners = format!(
+                "listeners: [{{name: a, protocol: HTTP, port: 80, allowedRoutes: {{namespaces: {{from: Selector, selector: {{{selector}}}}}}}}}], \
+                 allowedListeners: {{namespaces: {{from: Selector, selector: {{{selector}}}}}}}"
+            );
+            let text = [
+                gateway(&listeners),
+                object(
+                    "HTTPRoute",
+                    "web/r",
+                    "parentRefs: [{name: main, namespace: edge}], rules: [{}]",
+                ),
+                object(
+                    "ListenerSet",
+                    "web/s",
+                    "parentRef: {name: main, namespace: edge}, listeners: [{name: b, protocol: HTTP, port: 81}]",
+                ),
+                documents.to_owned(),
+                object(
+                    "GatewayClass",
+                    "x/strait",
+                    &format!("controllerName: {CONTROLLER}"),
+                ),
+            ];
+            let mut found = Diagnostics::default();
+            let set = load_bytes(file, text.concat().as_bytes(), &mut found);
+            assert!(!found.has_errors(), "{:?}", found.into_sorted());
+            let gateways = Gateways::of(View::from(&set), CONTROLLER);
+            let route: &Object<HTTPRoute> = set.http_routes.values().next().unwrap();
+            let attached = gateways
+                .attach(route.into(), &route.spec.parents[0])
+                .unwrap();
+            assert_eq!(attached.is_ok(), expected, "{selector} {file}");
+            assert_eq!(
+                gateways.all[0].sets[0].is_allowed, expected,
+                "{selector} {file}"
+            );
+        }
+    }
 }

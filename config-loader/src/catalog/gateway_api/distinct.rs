@@ -30,7 +30,8 @@ fn sharing(listener: &Listener) -> Sharing {
     }
 }
 
-fn conflict(one: &Listener, other: &Listener) -> Option<Conflict> {
+/// Returns the conflict of two listeners.
+pub(super) fn conflict(one: &Listener, other: &Listener) -> Option<Conflict> {
     if one.port != other.port {
         return None;
     }

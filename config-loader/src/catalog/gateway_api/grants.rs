@@ -31,7 +31,7 @@ impl Referrer<'_> {
         })
     }
 
-    /// Returns the ReferenceGrant that permits a reference, as YAML.
+    /// Returns the ReferenceGrant that permits a reference, as JSON.
     pub fn missing_grant(&self, target: &ObjectReference) -> String {
         let ObjectReference {
             group,
@@ -41,10 +41,9 @@ impl Referrer<'_> {
             ..
         } = target;
         let (from, of) = (self.kind, self.namespace);
+        // JSON, which kubectl and YAML files both take
         format!(
-            "{{apiVersion: {GROUP}/v1, kind: ReferenceGrant, metadata: {{name: {of}-to-{name}, namespace: {namespace}}}, \
-             spec: {{from: [{{group: {GROUP}, kind: {from}, namespace: {of}}}], \
-             to: [{{group: \"{group}\", kind: {kind}, name: {name}}}]}}}}"
+            r#"{{"apiVersion": "{GROUP}/v1", "kind": "ReferenceGrant", "metadata": {{"name": "{of}-to-{name}", "namespace": "{namespace}"}}, "spec": {{"from": [{{"group": "{GROUP}", "kind": "{from}", "namespace": "{of}"}}], "to": [{{"group": "{group}", "kind": "{kind}", "name": "{name}"}}]}}}}"#
         )
     }
 }

@@ -1,6 +1,5 @@
 //! Listeners of a Gateway and of its ListenerSets.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::distinct::{Conflict, conflicts};
@@ -8,13 +7,13 @@ use super::grants::Referrer;
 use super::references::{self, ReferenceProblem, certificate};
 use crate::catalog::View;
 use crate::catalog::pods::CLUSTER_SCOPED;
-use crate::catalog::workload_policies::{GATEWAY_NAME, attached_to};
+use crate::catalog::workload_policies::attached_to;
 use crate::kind::{Kind, Name, ObjectRef};
 use crate::resource::Object;
 use crate::resource::core::{Namespace, Secret};
 use crate::resource::gateway_api::{
-    ClientValidation, GROUP, KubernetesGateway, Listener, ListenerProtocol, ListenerSet,
-    ListenerTls, NamespaceSelection, ObjectReference, RouteKind, Termination,
+    AddressType, ClientCertificates, GROUP, KubernetesGateway, Listener, ListenerProtocol,
+    ListenerSet, ListenerTls, NamespaceSelection, ObjectReference, RouteKind, Termination,
 };
 use crate::resource::istio::{AuthorizationPolicy, RequestAuthentication};
 
@@ -27,20 +26,55 @@ pub struct ServedGateway<'a> {
     pub sets: Vec<AttachedSet<'a>>,
     /// Listeners: those of the Gateway, then those of its allowed ListenerSets, in order.
     pub listeners: Vec<ServedListener<'a>>,
-    /// Policy with a `targetRef` to the Gateway. Only proxies of this Gateway apply it.
-    pub policy: Option<&'a ObjectRef>,
     /// Secret with the certificate that backends get.
     pub client_certificate: Option<Result<&'a Arc<Object<Secret>>, ReferenceProblem>>,
 }
 
-impl ServedGateway<'_> {
-    /// Whether a proxy of a namespace and with labels applies the policies that are attached to the Gateway, if any are.
-    pub fn is_guarded_by(&self, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
-        let id = &self.object.id;
-        let is_own = labels
-            .get(GATEWAY_NAME)
-            .is_some_and(|name| **name == *id.name);
-        self.policy.is_none() || (is_own && *id.namespace == *namespace)
+/// Reason that a Gateway is not accepted, whatever its listeners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GatewayProblem {
+    /// It has parameters, which are not supported.
+    InvalidParameters,
+    /// It has an address of this type, which is not supported.
+    UnsupportedAddress(Arc<str>),
+}
+
+impl<'a> ServedGateway<'a> {
+    /// Returns the reason that the Gateway is not accepted. None of its listeners is opened then.
+    pub fn problem(&self) -> Option<GatewayProblem> {
+        let spec = &self.object.spec;
+        let mut addresses = spec.addresses.iter();
+        let unsupported = addresses.find_map(|one| match &one.address {
+            AddressType::Other(name) => Some(GatewayProblem::UnsupportedAddress(Arc::clone(name))),
+            AddressType::Ip(_) => None,
+        });
+        match spec.parameters {
+            Some(_) => Some(GatewayProblem::InvalidParameters),
+            None => unsupported,
+        }
+    }
+
+    /// Returns the AuthorizationPolicies and RequestAuthentications that are attached to the Gateway, or to its class.
+    pub fn policies(&self, view: View<'a>, root_namespace: &str) -> Vec<&'a ObjectRef> {
+        let object = &**self.object;
+        let policies = attached_to::<AuthorizationPolicy>(view, object, root_namespace);
+        let policies = policies.into_iter().map(|policy| &policy.id);
+        let tokens = attached_to::<RequestAuthentication>(view, object, root_namespace);
+        policies
+            .chain(tokens.into_iter().map(|policy| &policy.id))
+            .collect()
+    }
+
+    /// Returns the Secret with the certificate that backends get, if the reference may be used.
+    pub fn client_secret(&self) -> Option<&'a ObjectReference> {
+        let found = self.client_certificate.as_ref()?;
+        let written = self.object.spec.client_certificate.as_ref();
+        written.filter(|_| is_in_use(found))
+    }
+
+    /// Returns the identity of a listener: the object that has it, and its name.
+    pub fn id_of<'s>(&'s self, served: &ServedListener<'s>) -> (&'s ObjectRef, &'s str) {
+        (self.owner(served), &served.listener.name)
     }
 
     /// Returns the object that has a listener: the Gateway, or one of its ListenerSets.
@@ -83,14 +117,22 @@ pub struct ServedListener<'a> {
 /// Validation of the client certificates of a listener.
 #[derive(Debug)]
 pub struct Clients<'a> {
-    /// Settings.
-    pub validation: &'a ClientValidation,
-    /// CA certificates as PEM, in the order of the settings.
+    /// Clients that are served. Never [`ClientCertificates::None`].
+    pub certificates: ClientCertificates,
+    /// References to CA certificates.
+    pub references: &'a [ObjectReference],
+    /// CA certificates as PEM, in the order of the references.
     pub authorities: Vec<Result<&'a [u8], ReferenceProblem>>,
 }
 
-/// Beginnings of the options of TLS that are settings of the proxy, which it does not follow yet.
-const SETTINGS: [&str; 2] = ["gateway.istio.io/", "strait.io/"];
+impl<'a> Clients<'a> {
+    /// Returns the references that hold.
+    pub fn trusted(&self) -> Vec<&'a ObjectReference> {
+        let all = self.references.iter().zip(&self.authorities);
+        let all = all.filter_map(|(target, found)| is_in_use(found).then_some(target));
+        all.collect()
+    }
+}
 
 /// Reason that a listener is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,26 +147,50 @@ pub enum ListenerProblem {
     UnsupportedProtocol,
 }
 
-impl ServedListener<'_> {
+impl<'a> ServedListener<'a> {
     /// Whether the listener can serve: it is accepted, and has a certificate if it needs one.
     pub fn is_usable(&self) -> bool {
-        let needs = self
-            .termination()
-            .is_some_and(|tls| !tls.certificates.is_empty());
+        let needs = self.termination().is_some();
         self.problem.is_none() && (!needs || self.certificates.iter().any(Result::is_ok))
+    }
+
+    /// Returns the host that the listener accepts; `*` for every host.
+    pub fn hostname(&self) -> &'a str {
+        self.listener.hostname.as_deref().unwrap_or("*")
+    }
+
+    /// Whether the protocol is HTTPS.
+    pub fn is_https(&self) -> bool {
+        matches!(self.listener.protocol, ListenerProtocol::Https(_))
     }
 
     /// Whether proxies serve the listener: it can serve, and its protocol and settings are followed.
     pub fn is_served(&self) -> bool {
-        let is_followed = match &self.listener.protocol {
-            ListenerProtocol::Http => true,
-            ListenerProtocol::Https(tls) => {
-                let is_setting = |key: &String| SETTINGS.iter().any(|own| key.starts_with(own));
-                self.clients.is_none() && !tls.options.keys().any(is_setting)
-            }
-            _ => false,
-        };
-        is_followed && self.is_usable()
+        let protocol = &self.listener.protocol;
+        let is_followed = !matches!(protocol, ListenerProtocol::Other(_) | ListenerProtocol::Udp);
+        let needs = self.termination().is_some();
+        is_followed && self.problem.is_none() && (!needs || self.secrets().next().is_some())
+    }
+
+    /// Returns the Secrets whose certificates are used. One that lacks a valid certificate now may have had one.
+    pub fn secrets(&self) -> impl Iterator<Item = &'a ObjectReference> {
+        let written = self.termination().map_or(&[][..], |tls| &tls.certificates);
+        let all = written.iter().zip(&self.certificates);
+        all.filter_map(|(target, found)| is_in_use(found).then_some(target))
+    }
+
+    /// Whether clients that ask for the host of the listener are refused, because it cannot serve them: no other listener of
+    /// its port may, which could demand less of them.
+    pub fn keeps_host(&self) -> bool {
+        let has_tls = matches!(
+            self.listener.protocol,
+            ListenerProtocol::Https(_) | ListenerProtocol::Tls(_)
+        );
+        let is_port_its_own = matches!(
+            self.problem,
+            None | Some(ListenerProblem::NoValidCaCertificate)
+        );
+        has_tls && is_port_its_own && !self.is_served()
     }
 
     /// Returns the references to certificates that do not hold.
@@ -136,9 +202,17 @@ impl ServedListener<'_> {
         all.filter_map(|(target, one)| Some((target, one.as_ref().err()?)))
     }
 
-    fn termination(&self) -> Option<&Termination> {
+    /// Returns the termination of TLS, if the listener terminates it.
+    pub fn termination(&self) -> Option<&'a Termination> {
         termination(&self.listener.protocol)
     }
+}
+
+fn is_in_use<T>(found: &Result<T, ReferenceProblem>) -> bool {
+    found
+        .as_ref()
+        .err()
+        .is_none_or(ReferenceProblem::is_of_content)
 }
 
 fn termination(protocol: &ListenerProtocol) -> Option<&Termination> {
@@ -166,7 +240,13 @@ pub(super) fn of_gateway<'a>(
     let allowed = &object.spec.allowed_listeners;
     let sets = sets.iter().filter(is_parent).map(|set| AttachedSet {
         object: set,
-        is_allowed: is_in(view, allowed, (&object.id.namespace, &set.id.namespace)),
+        is_allowed: {
+            let member = Member {
+                namespace: &set.id.namespace,
+                is_from_server: set.is_from_server(),
+            };
+            is_in(view, allowed, &object.id.namespace, member)
+        },
     });
     let sets: Vec<AttachedSet<'_>> = sets.collect();
     let own = Owner {
@@ -194,9 +274,7 @@ pub(super) fn of_gateway<'a>(
         settle(&mut listeners, first, object, &sets);
     }
     let client_certificate = object.spec.client_certificate.as_ref();
-    let tokens = || attached_to::<RequestAuthentication>(view, &object.id);
     ServedGateway {
-        policy: attached_to::<AuthorizationPolicy>(view, &object.id).or_else(tokens),
         client_certificate: client_certificate
             .map(|target| certificate(view, own.referrer, target)),
         object,
@@ -243,7 +321,7 @@ impl<'a> Owner<'a, '_> {
         let termination = termination(&listener.protocol);
         let certificates = termination.map_or(&[][..], |tls| &tls.certificates).iter();
         let certificates = certificates.map(|one| certificate(self.view, self.referrer, one));
-        let clients = termination.and_then(|_| self.clients(listener.port));
+        let clients = termination.and_then(|tls| self.clients(listener.port, tls));
         let problem = match carried {
             [] => Some(ListenerProblem::UnsupportedProtocol),
             _ => clients.as_ref().and_then(|clients| {
@@ -262,19 +340,30 @@ impl<'a> Owner<'a, '_> {
         }
     }
 
-    /// Returns the validation of client certificates on a port.
-    fn clients(self, port: u16) -> Option<Clients<'a>> {
-        let frontend = self.gateway.spec.frontend.as_deref()?;
-        let of_port = frontend.per_port.get(&port).unwrap_or(&frontend.default);
-        let validation = of_port.as_ref()?;
+    /// Returns the validation of client certificates: that of the Gateway for the port, else that of the listener.
+    fn clients(self, port: u16, tls: &'a Termination) -> Option<Clients<'a>> {
         let gateway = Referrer {
             kind: "Gateway",
             namespace: &self.gateway.id.namespace,
         };
-        let authorities = validation.authorities.iter();
-        let authorities = authorities.map(|one| references::authorities(self.view, gateway, one));
+        let frontend = self.gateway.spec.frontend.as_deref();
+        let of_port = frontend.map(|own| own.per_port.get(&port).unwrap_or(&own.default).as_ref());
+        let (certificates, references, referrer) = match of_port.flatten() {
+            Some(validation) => {
+                let certificates = match validation.is_insecure {
+                    true => ClientCertificates::Unverified,
+                    false => ClientCertificates::Required,
+                };
+                (certificates, &validation.authorities, gateway)
+            }
+            None if tls.options.clients == ClientCertificates::None => return None,
+            None => (tls.options.clients, &tls.certificates, self.referrer),
+        };
+        let authorities = references.iter();
+        let authorities = authorities.map(|one| references::authorities(self.view, referrer, one));
         Some(Clients {
-            validation,
+            certificates,
+            references,
             authorities: authorities.collect(),
         })
     }
@@ -339,22 +428,33 @@ fn settle(
     }
 }
 
-/// Whether a selection, made in the first namespace, includes the second one.
+/// Object that is selected by its namespace.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    pub(super) namespace: &'a str,
+    /// Whether it comes from a server. One of a file has a namespace of files, whose labels are all known.
+    pub(super) is_from_server: bool,
+}
+
+/// Whether a selection, made in the namespace `own`, includes an object.
 pub(super) fn is_in(
     view: View<'_>,
     selection: &NamespaceSelection,
-    (own, namespace): (&str, &str),
+    own: &str,
+    member: Member<'_>,
 ) -> bool {
+    let namespace = member.namespace;
     match selection {
         NamespaceSelection::All => true,
         NamespaceSelection::None => false,
         NamespaceSelection::Same => own == namespace,
         NamespaceSelection::Selector(selector) => {
             let object = view.get::<Namespace>(&Name::new(CLUSTER_SCOPED, namespace));
+            let may_have_more = object.is_none() && member.is_from_server;
             let mut labels = object.map_or_else(Default::default, |one| one.spec.labels.to_map());
             let name = labels.entry("kubernetes.io/metadata.name".to_owned());
             name.or_insert_with(|| namespace.to_owned());
-            selector.selects(&labels)
+            selector.selects(&labels, may_have_more)
         }
     }
 }

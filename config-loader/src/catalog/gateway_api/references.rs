@@ -1,10 +1,11 @@
-//! References to Secrets and ConfigMaps.
+//! References to Secrets and ConfigMaps, and the problems of all references.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::grants::Referrer;
 use crate::catalog::View;
-use crate::kind::Name;
+use crate::kind::ObjectRef;
 use crate::resource::Object;
 use crate::resource::core::{ConfigMap, Secret};
 use crate::resource::gateway_api::ObjectReference;
@@ -14,18 +15,64 @@ use crate::resource::gateway_api::ObjectReference;
 pub enum ReferenceProblem {
     /// Group or kind is not a possible one.
     InvalidKind,
-    /// The object does not exist, or lacks what is needed of it.
+    /// The object lacks what is needed of it. What it had before stays in use.
+    Malformed(String),
+    /// The object does not exist.
     NotFound(String),
     /// The object is of another namespace, and no ReferenceGrant permits the reference.
     NotPermitted,
+    /// The `appProtocol` of a backend's port requires TLS, which neither a BackendTLSPolicy nor a DestinationRule sets up.
+    UnsupportedProtocol(&'static str),
+    /// This BackendTLSPolicy of a backend has no CA certificate, or was rejected.
+    UnverifiableTls(ObjectRef),
 }
 
-fn name_of(target: &ObjectReference) -> Name {
-    Name {
-        namespace: Arc::clone(&target.namespace),
-        name: Arc::clone(&target.name),
+impl ReferenceProblem {
+    /// Whether a reference that once held stays in use.
+    pub(super) fn is_of_content(&self) -> bool {
+        matches!(self, ReferenceProblem::Malformed(_))
+    }
+
+    /// Describes the problem of a reference.
+    pub fn describe(&self, target: &ObjectReference) -> String {
+        let ObjectReference {
+            kind,
+            namespace,
+            name,
+            ..
+        } = target;
+        match self {
+            ReferenceProblem::InvalidKind => format!("{kind} `{name}` cannot be referred to here"),
+            ReferenceProblem::NotPermitted => {
+                format!("no ReferenceGrant permits this reference to {kind} {namespace}/{name}")
+            }
+            other => other.to_string(),
+        }
     }
 }
+
+impl fmt::Display for ReferenceProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReferenceProblem::InvalidKind => f.write_str("this kind cannot be referred to here"),
+            ReferenceProblem::Malformed(what) | ReferenceProblem::NotFound(what) => {
+                f.write_str(what)
+            }
+            ReferenceProblem::NotPermitted => {
+                f.write_str("no ReferenceGrant in its namespace permits the reference")
+            }
+            ReferenceProblem::UnsupportedProtocol(protocol) => {
+                write!(f, "`{protocol}` needs a BackendTLSPolicy for the port")
+            }
+            ReferenceProblem::UnverifiableTls(policy) => {
+                write!(f, "{policy} applies, which has no usable CA certificate")
+            }
+        }
+    }
+}
+
+/// Beginning of a block of PEM.
+const PEM: &[u8] = b"-----BEGIN ";
 
 /// Returns the Secret with a certificate and its key.
 pub(super) fn certificate<'a>(
@@ -44,11 +91,12 @@ pub(super) fn certificate<'a>(
     } = target;
     let missing =
         || ReferenceProblem::NotFound(format!("Secret {namespace}/{name} does not exist"));
-    let secret = view.get::<Secret>(&name_of(target)).ok_or_else(missing)?;
+    let secret = view.get::<Secret>(&target.to_name()).ok_or_else(missing)?;
     for key in [Secret::TLS_CERTIFICATE, Secret::TLS_KEY] {
-        if secret.spec.get(key).is_none_or(<[u8]>::is_empty) {
-            let message = format!("Secret {namespace}/{name} has no `{key}`");
-            return Err(ReferenceProblem::NotFound(message));
+        let is_pem = |value: &[u8]| value.windows(PEM.len()).any(|part| part == PEM);
+        if !secret.spec.get(key).is_some_and(is_pem) {
+            let message = format!("Secret {namespace}/{name} has no PEM in `{key}`");
+            return Err(ReferenceProblem::Malformed(message));
         }
     }
     Ok(secret)
@@ -67,7 +115,7 @@ pub(super) fn authorities<'a>(
     if !referrer.may_refer(view, target) {
         return Err(ReferenceProblem::NotPermitted);
     }
-    let name = name_of(target);
+    let name = target.to_name();
     let key = ConfigMap::CA_CERTIFICATES;
     let (exists, pem) = if is_secret {
         let secret = view.get::<Secret>(&name);
@@ -79,11 +127,12 @@ pub(super) fn authorities<'a>(
     };
     let kind = &target.kind;
     let pem = pem.filter(|pem| has_certificate(pem));
-    pem.ok_or_else(|| {
-        ReferenceProblem::NotFound(match exists {
-            true => format!("{kind} {name} has no certificate in `{key}`"),
-            false => format!("{kind} {name} does not exist"),
-        })
+    pem.ok_or_else(|| match exists {
+        true => {
+            let message = format!("{kind} {name} has no certificate in `{key}`");
+            ReferenceProblem::Malformed(message)
+        }
+        false => ReferenceProblem::NotFound(format!("{kind} {name} does not exist")),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostics;
 use crate::load_bytes;
 use crate::resource::gateway_api::HTTPRoute;
 
-fn object(kind: &str, id: &str, spec: &str) -> String {
+pub(super) fn object(kind: &str, id: &str, spec: &str) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     let metadata = format!("{{name: {name}, namespace: {namespace}}}");
     format!(
@@ -15,7 +15,7 @@ fn object(kind: &str, id: &str, spec: &str) -> String {
     )
 }
 
-fn gateway(spec: &str) -> String {
+pub(super) fn gateway(spec: &str) -> String {
     object(
         "Gateway",
         "edge/main",
@@ -23,14 +23,14 @@ fn gateway(spec: &str) -> String {
     )
 }
 
-fn core(kind: &str, id: &str, rest: &str) -> String {
+pub(super) fn core(kind: &str, id: &str, rest: &str) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
     format!(
         "---\n{{apiVersion: v1, kind: {kind}, metadata: {{name: {name}, namespace: {namespace}}}, {rest}}}\n"
     )
 }
 
-fn set(documents: &[String]) -> ResourceSet {
+pub(super) fn set(documents: &[String]) -> ResourceSet {
     let mut found = Diagnostics::default();
     let text = documents.concat();
     let set = load_bytes("a.yaml", text.as_bytes(), &mut found);
@@ -354,12 +354,13 @@ fn references_into_other_namespaces_need_a_grant() {
     };
     let from = "group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge";
     let cart = "{name: cart, namespace: shop, port: 80}";
-    let denied = Err(BackendProblem::NotPermitted);
+    let denied = Err(ReferenceProblem::NotPermitted);
     let granted = Ok(BackendHost {
         host: "cart.shop.svc.cluster.local".to_owned(),
         port: 80,
+        tls_policy: None,
     });
-    let missing = |what: &str| Err(BackendProblem::NotFound(what.to_owned()));
+    let missing = |what: &str| Err(ReferenceProblem::NotFound(what.to_owned()));
     let to = "group: '', kind: Service";
     let rows = [
         (cart, None, denied.clone()),
@@ -412,7 +413,7 @@ fn references_into_other_namespaces_need_a_grant() {
         (
             "{name: a, kind: Pod, port: 80}",
             None,
-            Err(BackendProblem::InvalidKind),
+            Err(ReferenceProblem::InvalidKind),
         ),
     ];
     for (target, grant, expected) in rows {
@@ -433,14 +434,16 @@ fn certificates_are_secrets_with_both_keys() {
             "listeners: [{{name: a, protocol: HTTPS, port: 443, tls: {{certificateRefs: [{{{target}}}]}}}}]"
         ))
     };
-    let both = "tls.crt: a, tls.key: b";
+    let both = "tls.crt: -----BEGIN CERTIFICATE-----, tls.key: -----BEGIN PRIVATE KEY-----";
     let missing = |what: &str| Some(ReferenceProblem::NotFound(what.to_owned()));
     let rows = [
         (https("name: cert"), secret("edge/cert", both), None),
         (
             https("name: cert"),
-            secret("edge/cert", "tls.crt: a"),
-            missing("Secret edge/cert has no `tls.key`"),
+            secret("edge/cert", "tls.crt: -----BEGIN CERTIFICATE-----"),
+            Some(ReferenceProblem::Malformed(
+                "Secret edge/cert has no PEM in `tls.key`".to_owned(),
+            )),
         ),
         (
             https("name: cert"),
@@ -474,24 +477,49 @@ fn certificates_are_secrets_with_both_keys() {
 }
 
 #[test]
-fn listener_with_a_setting_that_is_not_followed_is_not_served() {
-    for (options, expected) in [
-        ("vendor.test/a: b", true),
-        ("gateway.istio.io/tls-terminate-mode: MUTUAL", false),
-        ("strait.io/min-protocol-version: '1.3'", false),
-    ] {
-        let listener = format!(
-            "{{name: a, protocol: HTTPS, port: 443, tls: {{certificateRefs: [{{name: cert}}], options: {{{options}}}}}}}"
-        );
-        let secret = core(
+fn clients_are_those_of_the_gateway_else_those_of_the_options() {
+    let frontend = "tls: {frontend: {default: {validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: '', kind: ConfigMap, name: none}, {group: '', kind: ConfigMap, name: ca}]}}}}, ";
+    let mutual = "options: {gateway.istio.io/tls-terminate-mode: MUTUAL}";
+    let optional = "options: {gateway.istio.io/tls-terminate-mode: OPTIONAL_MUTUAL}";
+    let pem = "ca.crt: -----BEGIN CERTIFICATE-----";
+    let keys = "tls.crt: -----BEGIN CERTIFICATE-----, tls.key: -----BEGIN PRIVATE KEY-----";
+    let cert = |more: &str| {
+        core(
             "Secret",
             "edge/cert",
-            "stringData: {tls.crt: a, tls.key: b}",
+            &format!("stringData: {{{keys}{more}}}"),
+        )
+    };
+    let with_ca = cert(&format!(", {pem}"));
+    for (frontend, options, secret, expected) in [
+        ("", "", with_ca.clone(), "none"),
+        ("", "options: {vendor.test/a: b}", with_ca.clone(), "none"),
+        ("", mutual, with_ca.clone(), "Required cert"),
+        ("", optional, with_ca.clone(), "Optional cert"),
+        (frontend, mutual, with_ca, "Unverified ca"),
+        ("", mutual, cert(""), "closed"),
+    ] {
+        let listener = format!(
+            "{{name: a, protocol: HTTPS, port: 443, tls: {{certificateRefs: [{{name: cert}}], {options}}}}}"
         );
-        let set = set(&[gateway(&format!("listeners: [{listener}]")), secret]);
+        let ca = core("ConfigMap", "edge/ca", &format!("data: {{{pem}}}"));
+        let set = set(&[
+            gateway(&format!("{frontend}listeners: [{listener}]")),
+            secret,
+            ca,
+        ]);
         let gateways = Gateways::of(View::from(&set), CONTROLLER);
         let served = &gateways.all[0].listeners[0];
-        assert_eq!(served.is_served(), expected, "{options}");
+        let found = match &served.clients {
+            _ if !served.is_served() => "closed".to_owned(),
+            None => "none".to_owned(),
+            Some(clients) => {
+                let names = clients.trusted();
+                let names: Vec<&str> = names.iter().map(|one| &*one.name).collect();
+                format!("{:?} {}", clients.certificates, names.join(" "))
+            }
+        };
+        assert_eq!(found, expected, "{frontend} {options}");
     }
 }
 

@@ -24,9 +24,9 @@ impl<P> Default for Readers<P> {
 }
 
 impl<P: Clone + Hash + Ord> Readers<P> {
-    /// Whether the reads of a part are known.
-    pub fn has(&self, part: &P) -> bool {
-        self.by_part.contains_key(part)
+    /// Returns the reads of a part, if they are known.
+    pub fn get(&self, part: &P) -> Option<&Reads> {
+        self.by_part.get(part)
     }
 
     /// Sets the reads of a part.

@@ -4,16 +4,13 @@ use serde_json::{Map, Value, json as value};
 
 use crate::diagnostic::{Diagnostic, Location};
 
-/// Renders diagnostics as one JSON array, with a line break at the end.
+/// Returns diagnostics as one JSON array.
 ///
 /// Every object has the keys `severity`, `code`, `object` (`{kind, namespace, name}` or null), `file`, `line`,
 /// `column`, `length` (null for a whole file), `field`, `message`, `help` (or null), and `related`, a list of locations
 /// with their `message`.
-pub fn json(found: &[Diagnostic]) -> String {
-    let list: Vec<Value> = found.iter().map(finding).collect();
-    let mut text = format!("{:#}", Value::Array(list));
-    text.push('\n');
-    text
+pub fn json(found: &[Diagnostic]) -> Value {
+    found.iter().map(finding).collect()
 }
 
 fn finding(diagnostic: &Diagnostic) -> Value {

@@ -64,4 +64,11 @@ fn entry_that_was_never_a_file_is_ignored() {
     assert_eq!(names(&watched.set), ["a=x"]);
     let loaded = load_files(&[watched.folder.path().to_owned()], LoadOptions::default());
     assert_eq!(show(&loaded.diagnostics), "");
+    // a volume whose files are not there yet
+    symlink("..data/b.yaml", watched.path("b.yaml")).expect("a link");
+    let loaded = load_files(&[watched.folder.path().to_owned()], LoadOptions::default());
+    assert_eq!(
+        show(&loaded.diagnostics),
+        "error SRC002 b.yaml:0:0 this link points to nothing"
+    );
 }

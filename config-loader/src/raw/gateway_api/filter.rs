@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::BackendObject;
+use super::{BackendObject, LocalReference};
 use crate::raw::Field;
 
 /// Filter of an HTTPRoute. `type` names the field that is set.
@@ -28,7 +28,7 @@ pub struct Filter {
     /// External authorization; experimental.
     pub external_auth: Field<IgnoredAny>,
     /// Filter of another API.
-    pub extension_ref: Field<IgnoredAny>,
+    pub extension_ref: Field<LocalReference>,
 }
 
 /// Filter of a GRPCRoute.
@@ -45,7 +45,7 @@ pub struct GrpcFilter {
     /// Copies of requests.
     pub request_mirror: Field<MirrorFilter>,
     /// Filter of another API.
-    pub extension_ref: Field<IgnoredAny>,
+    pub extension_ref: Field<LocalReference>,
 }
 
 impl From<&Filter> for Filter {

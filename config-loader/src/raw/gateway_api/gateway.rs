@@ -1,7 +1,6 @@
 //! GatewayClass, Gateway and ListenerSet as written.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::{LocalReference, ObjectReference};
 use crate::raw::{Field, Map};
@@ -154,9 +153,9 @@ pub struct Address {
 #[serde(rename_all = "camelCase", default)]
 pub struct Infrastructure {
     /// Labels.
-    pub labels: Field<Map<IgnoredAny>>,
+    pub labels: Field<Map<String>>,
     /// Annotations.
-    pub annotations: Field<Map<IgnoredAny>>,
+    pub annotations: Field<Map<String>>,
     /// Object with parameters of the Gateway.
     pub parameters_ref: Field<LocalReference>,
 }

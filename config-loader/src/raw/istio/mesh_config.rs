@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     ConnectionPoolSettings, HttpRetry, LocalityLoadBalancerSetting, OutboundTrafficPolicy,
-    OutlierDetection, TcpKeepalive,
+    OutlierDetection, ProxySettings, TcpKeepalive,
 };
 use crate::raw::{Field, Map};
 
@@ -20,14 +20,20 @@ pub struct MeshConfig {
     pub access_log_file: Field<String>,
     /// Format of lines of the access log: `TEXT` (default) or `JSON`.
     pub access_log_encoding: Field<String>,
+    /// Operators of lines of the access log: text, or a JSON object. Default: Istio's.
+    pub access_log_format: Field<String>,
     /// Authorities that the mesh trusts beside its own.
     pub ca_certificates: Field<Vec<Field<CertificateData>>>,
     /// Timeout for connecting. Default: 10 s.
     pub connect_timeout: Field<String>,
+    /// Settings of proxies.
+    pub default_config: Field<ProxySettings>,
     /// Namespaces that may use DestinationRules without `exportTo`.
     pub default_destination_rule_export_to: Texts,
     /// Retries of rules without `retries`.
     pub default_http_retry_policy: Field<HttpRetry>,
+    /// Providers where no Telemetry names others.
+    pub default_providers: Field<DefaultProviders>,
     /// Namespaces that may use Services and ServiceEntries without `exportTo`.
     pub default_service_export_to: Texts,
     /// Settings of DestinationRules that have none.
@@ -69,6 +75,40 @@ pub struct MeshConfig {
     pub trust_domain: Field<String>,
     /// Other names of the trust domain.
     pub trust_domain_aliases: Texts,
+}
+
+/// Providers where no Telemetry names others.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DefaultProviders {
+    /// Providers of access logs.
+    pub access_logging: Texts,
+    /// Providers of metrics.
+    pub metrics: Texts,
+    /// Providers of traces; the first one counts.
+    pub tracing: Texts,
+}
+
+/// Access log in a file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileAccessLog {
+    /// Path of the file, `/dev/stdout` (default) or `/dev/stderr`.
+    pub path: Field<String>,
+    /// Format of a line. Default: Istio's text.
+    pub log_format: Field<LogFormat>,
+    /// Whether missing values are left out. Default: false.
+    pub omit_empty_values: Field<bool>,
+}
+
+/// Format of a line: one of its fields.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LogFormat {
+    /// Text with operators.
+    pub text: Field<String>,
+    /// Keys of a JSON object, with operators as values.
+    pub labels: Field<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// Normalization of the paths of requests (`pathNormalization`).
@@ -164,19 +204,129 @@ pub struct ExtensionProvider {
     pub envoy_ext_authz_grpc: Field<ExtAuthzProvider>,
     /// External authorization over HTTP.
     pub envoy_ext_authz_http: Field<ExtAuthzProvider>,
+    /// Rate limits over gRPC. Not in Istio.
+    pub envoy_rate_limit_grpc: Field<RateLimitProvider>,
     pub datadog: Field<IgnoredAny>,
-    pub envoy_file_access_log: Field<IgnoredAny>,
+    /// Access log in a file.
+    pub envoy_file_access_log: Field<FileAccessLog>,
     pub envoy_http_als: Field<IgnoredAny>,
     pub envoy_otel_als: Field<IgnoredAny>,
     pub envoy_tcp_als: Field<IgnoredAny>,
     pub lightstep: Field<IgnoredAny>,
     pub opencensus: Field<IgnoredAny>,
-    pub opentelemetry: Field<IgnoredAny>,
+    /// Spans over OTLP.
+    pub opentelemetry: Field<OpenTelemetryProvider>,
     pub prometheus: Field<IgnoredAny>,
     pub sds: Field<IgnoredAny>,
     pub skywalking: Field<IgnoredAny>,
     pub stackdriver: Field<IgnoredAny>,
-    pub zipkin: Field<IgnoredAny>,
+    /// Spans to Zipkin.
+    pub zipkin: Field<ZipkinProvider>,
+}
+
+/// Receiver of spans over OTLP. Fields of type [`IgnoredAny`] have no effect.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OpenTelemetryProvider {
+    /// Host of the service, `[NAMESPACE/]HOST`. Required.
+    pub service: Field<String>,
+    /// Port of the service. Required.
+    pub port: Field<i64>,
+    /// Maximum number of bytes of a path in spans. Default: 256.
+    pub max_tag_length: Field<i64>,
+    /// OTLP/HTTP instead of OTLP/gRPC.
+    pub http: Field<TracerHttp>,
+    /// Settings of OTLP/gRPC.
+    pub grpc: Field<TracerGrpc>,
+    /// Sources of attributes of the resource; the environment is always one.
+    pub resource_detectors: Field<ResourceDetectors>,
+    /// Names of services in spans.
+    pub service_attribute_enrichment: Field<IgnoredAny>,
+    /// Sampling by Dynatrace.
+    pub dynatrace_sampler: Field<IgnoredAny>,
+}
+
+/// Settings of OTLP/HTTP.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TracerHttp {
+    /// Path of requests. Default: `/v1/traces`.
+    pub path: Field<String>,
+    /// Time limit of a request. Default: 10 s.
+    pub timeout: Field<String>,
+    /// Headers of requests.
+    pub headers: Field<Vec<Field<TracerHeader>>>,
+}
+
+/// Settings of OTLP/gRPC.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TracerGrpc {
+    /// Time limit of a call. Default: 10 s.
+    pub timeout: Field<String>,
+    /// Metadata of calls.
+    pub initial_metadata: Field<Vec<Field<TracerHeader>>>,
+}
+
+/// Header of requests to a receiver of spans.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TracerHeader {
+    /// Name. Required.
+    pub name: Field<String>,
+    /// Value.
+    pub value: Field<String>,
+    /// Variable of the proxy that has the value.
+    pub env_name: Field<String>,
+}
+
+/// Sources of attributes of the resource.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceDetectors {
+    /// `OTEL_RESOURCE_ATTRIBUTES`.
+    pub environment: Field<IgnoredAny>,
+    /// Files of Dynatrace; without effect.
+    pub dynatrace: Field<IgnoredAny>,
+}
+
+/// Zipkin, or another receiver of its spans.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ZipkinProvider {
+    /// Host of the service, `[NAMESPACE/]HOST`. Required.
+    pub service: Field<String>,
+    /// Port of the service. Required.
+    pub port: Field<i64>,
+    /// Path of requests. Default: `/api/v2/spans`.
+    pub path: Field<String>,
+    /// Maximum number of bytes of a path in spans. Default: 256.
+    pub max_tag_length: Field<i64>,
+    /// Whether ids of new traces have 64 bits. Default: false.
+    #[serde(rename = "enable64bitTraceId")]
+    pub enable_64bit_trace_id: Field<bool>,
+    /// Formats of contexts: `USE_B3` (default) or `USE_B3_WITH_W3C_PROPAGATION`.
+    pub trace_context_option: Field<String>,
+    /// Time limit of a request. Default: 5 s.
+    pub timeout: Field<String>,
+    /// Headers of requests.
+    pub headers: Field<Vec<Field<TracerHeader>>>,
+}
+
+/// Service that counts rate limits over all proxies.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RateLimitProvider {
+    /// Host of the service, `[NAMESPACE/]HOST`. Required.
+    pub service: Field<String>,
+    /// Port of the service. Required.
+    pub port: Field<i64>,
+    /// Time for an answer. Default: 20 ms.
+    pub timeout: Field<String>,
+    /// Domain that the service is asked about. Default: `strait`.
+    pub domain: Field<String>,
+    /// Whether requests pass that could not be counted. Default: true.
+    pub fail_open: Field<bool>,
 }
 
 /// Provider of external authorization. The fields from `path_prefix` on are only for HTTP.

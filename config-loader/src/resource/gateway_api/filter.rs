@@ -28,6 +28,13 @@ pub enum Filter {
     Unusable(Unusable),
 }
 
+impl Filter {
+    /// Whether it changes requests that are forwarded.
+    pub fn edits_requests(&self) -> bool {
+        matches!(self, Self::RequestHeaders(_) | Self::Rewrite(_))
+    }
+}
+
 /// Filter that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::ObjectReference;
+use crate::resource::istio::{CipherSuite, TlsVersion};
 use crate::span::Line;
 
 /// Checked GatewayClass.
@@ -29,6 +30,8 @@ pub struct KubernetesGateway {
     pub listeners: Vec<Listener>,
     /// Addresses; empty for assigned ones.
     pub addresses: Vec<GatewayAddress>,
+    /// Addresses in the status, which the controller has assigned; `None` if no controller has written the status.
+    pub assigned: Option<Vec<IpAddr>>,
     /// Source line of `infrastructure.parametersRef`, if it is set. No parameters are supported.
     pub parameters: Option<Line>,
     /// Namespaces of the ListenerSets that may add listeners.
@@ -112,8 +115,36 @@ pub enum ListenerTls {
 pub struct Termination {
     /// Secrets with certificates, in the order of preference. Other kinds are unresolved references.
     pub certificates: Vec<ObjectReference>,
-    /// Further settings by key.
-    pub options: BTreeMap<String, String>,
+    /// Further settings.
+    pub options: TlsOptions,
+}
+
+/// Settings of TLS that the API leaves to implementations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Client certificates, verified by `ca.crt` of the Secrets with the listener's certificates. The validation of the
+    /// Gateway replaces it.
+    pub clients: ClientCertificates,
+    /// Oldest version.
+    pub version_min: TlsVersion,
+    /// Newest version.
+    pub version_max: TlsVersion,
+    /// Cipher suites up to TLS 1.2; empty for all.
+    pub cipher_suites: Vec<CipherSuite>,
+}
+
+/// Client certificates of a listener.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// None are requested.
+    #[default]
+    None,
+    /// A client without one is served, one with an invalid one is not.
+    Optional,
+    /// Each client has a valid one.
+    Required,
+    /// A client with an invalid one, or without one, is served.
+    Unverified,
 }
 
 /// Kind of routes.
@@ -144,9 +175,12 @@ pub enum NamespaceSelection {
 pub struct LabelSelector(pub Vec<LabelRequirement>);
 
 impl LabelSelector {
-    /// Whether an object with these labels is selected.
-    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.iter().all(|one| one.holds(labels))
+    /// Whether an object with these labels is selected. If it `may_have_more`, no requirement holds because a label is
+    /// missing.
+    pub fn selects(&self, labels: &BTreeMap<String, String>, may_have_more: bool) -> bool {
+        self.0
+            .iter()
+            .all(|one| one.holds(labels) && (!may_have_more || labels.contains_key(&one.key)))
     }
 }
 

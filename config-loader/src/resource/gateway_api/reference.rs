@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::kind::{MCS_API, Name};
 use crate::span::Line;
 
 /// Reference to an object.
@@ -23,6 +24,25 @@ impl ObjectReference {
     /// Whether the object is of this group and kind.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         (&*self.group, &*self.kind) == (group, kind)
+    }
+
+    /// Whether the object is a Service.
+    pub fn is_service(&self) -> bool {
+        self.is("", "Service")
+    }
+
+    /// Whether the object is a ServiceImport of one of the groups that have this kind.
+    pub fn is_service_import(&self) -> bool {
+        &*self.kind == "ServiceImport"
+            && (&*self.group == MCS_API || self.group.ends_with("flomesh.io"))
+    }
+
+    /// Returns namespace and name.
+    pub fn to_name(&self) -> Name {
+        Name {
+            namespace: Arc::clone(&self.namespace),
+            name: Arc::clone(&self.name),
+        }
     }
 }
 

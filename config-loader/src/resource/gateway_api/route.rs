@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Backend, GrpcMatch, HttpMatch, ParentRef, RouteRule};
+use super::{Backend, BackendRef, GrpcMatch, HttpMatch, ParentRef, RouteRule};
 use crate::resource::istio::Lined;
 use crate::span::Line;
 
@@ -57,4 +57,11 @@ pub struct L4Rule {
     pub backends: Vec<Backend>,
     /// Source line within the document.
     pub line: Line,
+}
+
+impl L4Rule {
+    /// Returns the backends, without their weights.
+    pub fn targets(&self) -> impl Iterator<Item = &BackendRef> {
+        self.backends.iter().map(|one| &one.target)
+    }
 }

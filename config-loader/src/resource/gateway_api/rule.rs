@@ -46,6 +46,12 @@ impl Backend {
             |one: &Filter| matches!(one, Filter::RequestHeaders(_) | Filter::ResponseHeaders(_));
         self.filters.iter().all(is_edit)
     }
+
+    /// Whether all filters are followed.
+    pub fn is_followed(&self) -> bool {
+        let is_not = |one: &Filter| matches!(one, Filter::Unusable(_));
+        !self.filters.iter().any(is_not)
+    }
 }
 
 /// Match of an HTTPRoute. All conditions must hold.

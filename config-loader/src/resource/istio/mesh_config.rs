@@ -8,7 +8,8 @@ use traffic::authz::ExtAuthz;
 use traffic::route::PathNormalization;
 
 use super::{
-    CipherSuite, ConnectionPool, LocalitySetting, OutlierDetection, RetryPolicy, TcpKeepalive,
+    CipherSuite, ConnectionPool, DefaultProviders, FileFormat, FileLog, FlagValue, LocalitySetting,
+    OutlierDetection, ProviderKind, ProxySettings, RetryPolicy, TcpKeepalive, TelemetryProvider,
     TlsVersion,
 };
 use crate::resource::DefaultExports;
@@ -16,10 +17,22 @@ use crate::resource::DefaultExports;
 /// Checked MeshConfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeshConfig {
+    /// Whether there is a mesh configuration, even an empty one.
+    pub is_given: bool,
+    /// Access log where no Telemetry says otherwise; `None` for none.
+    pub access_log: Option<FileLog>,
+    /// Format of the access log.
+    pub access_log_format: FileFormat,
     /// Providers of external authorization, by name.
     pub authorizers: Vec<Arc<ExtAuthz>>,
-    /// Values for flags of the proxy that are not given, by the name of the flag.
-    pub flags: Vec<(&'static str, String)>,
+    /// Providers of telemetry.
+    pub providers: Vec<TelemetryProvider>,
+    /// Providers where no Telemetry names others.
+    pub default_providers: DefaultProviders,
+    /// Values for flags of the proxy that are not given.
+    pub flags: Vec<FlagValue>,
+    /// Settings of proxies.
+    pub proxies: ProxySettings,
     /// Normalization of paths.
     pub path_normalization: Option<PathNormalization>,
     /// Certificates of authorities that the mesh trusts beside its own, in PEM; empty for none.
@@ -41,6 +54,38 @@ pub struct MeshConfig {
 }
 
 impl MeshConfig {
+    /// The configuration for a proxy with settings of its own.
+    #[must_use]
+    pub fn of_proxy(&self, own: &ProxySettings) -> Self {
+        Self {
+            proxies: own.or(&self.proxies),
+            ..self.clone()
+        }
+    }
+
+    /// Iterates over the values for flags of the proxy that are not given.
+    pub fn flag_values(&self) -> impl Iterator<Item = &FlagValue> {
+        self.flags.iter().chain(self.proxies.flag_values())
+    }
+
+    /// The provider with this name, in any case. Without one of its own, `envoy` is the log at standard output.
+    pub fn provider(&self, name: &str) -> Option<ProviderKind> {
+        let mut own = self.providers.iter().rev();
+        let own = own.find(|one| one.name.eq_ignore_ascii_case(name));
+        if let Some(own) = own {
+            return Some(own.kind.clone());
+        }
+        match &*name.to_ascii_lowercase() {
+            "envoy" => Some(ProviderKind::File(FileLog {
+                path: "/dev/stdout".into(),
+                format: FileFormat::OfMesh,
+            })),
+            "prometheus" => Some(ProviderKind::Prometheus),
+            "stackdriver" => Some(ProviderKind::Unsupported),
+            _ => None,
+        }
+    }
+
     /// Whether the local cluster alone serves a host; by default, only `kubernetes.default` and services of
     /// `kube-system`. The longest host or wildcard decides.
     pub fn is_cluster_local(&self, host: &str, domain: &str) -> bool {

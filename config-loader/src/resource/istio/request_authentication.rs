@@ -13,6 +13,8 @@ pub struct RequestAuthentication {
     pub scope: PolicyScope,
     /// Accepted tokens, by issuer.
     pub rules: Vec<JwtRule>,
+    /// Names of the headers that the rules set, in lower case, also those of rejected rules: clients cannot send them.
+    pub outputs: Vec<Arc<str>>,
     /// Whether the policy stands in for a rejected one, and refuses tokens at the default locations.
     pub is_denying: bool,
 }
@@ -78,6 +80,7 @@ impl RequestAuthentication {
         Some(Self {
             scope: self.scope.clone(),
             rules: Vec::new(),
+            outputs: self.outputs.clone(),
             is_denying: true,
         })
     }

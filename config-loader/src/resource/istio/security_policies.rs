@@ -20,7 +20,8 @@ pub struct PolicyScope {
 pub enum PolicyTarget {
     /// Gateway of the Gateway API, of the policy's namespace.
     Gateway(Arc<str>),
-    /// Object without a proxy of its own: a Service, a ServiceEntry, a GatewayClass, or an object of another
-    /// namespace.
+    /// Class of Gateways, which counts for a policy in the root namespace.
+    GatewayClass(Arc<str>),
+    /// Object without a proxy of its own: a Service, a ServiceEntry, or an object of another namespace.
     Other,
 }

@@ -40,6 +40,9 @@ impl VirtualService {
     }
 }
 
+/// Rank of public routes among those for a host.
+pub(crate) const PUBLIC: u8 = 2;
+
 impl Object<VirtualService> {
     /// Returns the sort key of VirtualServices in a namespace: private ones first, then ones exported to certain
     /// namespaces, then public ones; oldest first.
@@ -48,7 +51,7 @@ impl Object<VirtualService> {
         let rank = match &self.spec.export_to {
             ExportTo::Namespaces(seen) if seen.iter().all(|namespace| namespace == own) => 0,
             ExportTo::Namespaces(_) | ExportTo::NoNamespace => 1,
-            ExportTo::All => 2,
+            ExportTo::All => PUBLIC,
         };
         (rank, self.age())
     }

@@ -8,6 +8,7 @@ use super::bounded::TooLarge;
 use super::settings::ApiServer;
 use super::silence::{Late, Silent};
 use crate::diagnostic::codes::common::{SRC007, SRC008, SRC009};
+use crate::diagnostic::codes::gateway_api::GA034;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::Kind;
 use crate::source::errors::SourceError;
@@ -164,12 +165,30 @@ pub(super) fn refused_secrets(
     found
 }
 
+/// Returns a diagnostic: the credentials do not allow reading Secrets or ConfigMaps that objects of the Gateway API refer to.
+pub(super) fn refused_referred(server: &ApiServer, resource: &str) -> Diagnostic {
+    let message = format!(
+        "{resource} cannot be read: the credentials do not allow it (403), so that references of Gateways, ListenerSets and \
+         BackendTLSPolicies to them do not hold"
+    );
+    let mut found = Diagnostic::about_file(Severity::Warning, GA034, name(server), message);
+    found.help("grant `get`, `list` and `watch` on them in this namespace");
+    found
+}
+
 /// Returns a diagnostic: the credentials do not allow reading a resource that the proxy runs without, with this effect.
 pub(super) fn refused_optional(server: &ApiServer, resource: &str, effect: &str) -> Diagnostic {
     let message =
         format!("{resource} cannot be read: the credentials do not allow it (403): {effect}");
     let mut found = Diagnostic::about_file(Severity::Warning, SRC008, name(server), message);
     found.help("grant `get`, `list` and `watch` on it, as deploy/ does");
+    found
+}
+
+/// Returns a diagnostic: the credentials do not allow reading a resource without which no proxy starts, for this reason.
+pub(super) fn refused_needed(server: &ApiServer, resource: &str, effect: &str) -> Diagnostic {
+    let mut found = refused(server, resource, Refusal::Forbidden);
+    found.message = format!("{}: {effect}", found.message);
     found
 }
 

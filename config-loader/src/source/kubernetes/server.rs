@@ -10,8 +10,10 @@ use tokio::time::Instant;
 
 use super::client::{Clients, Connected};
 use super::discovery::{Discovered, Readiness, Resource, Selection, UnreadGroup, discover};
+use super::gateway_needs::{GatewayNeeds, danger_without};
 use super::pod_gate::PodGate;
 use super::problems::{self, Refusal};
+use super::referred::ReferredNamespaces;
 use super::reporting;
 use super::settings::{ApiServer, KubernetesSettings};
 use super::throttle::Throttle;
@@ -19,6 +21,7 @@ use super::watch::{Alarms, Known, Watch, lock};
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
 use crate::source::ages::SourceAges;
+use crate::source::content::Reader;
 use crate::source::errors::SourceError;
 use crate::source::shared_parts::SharedParts;
 use crate::source::state::StateFile;
@@ -52,14 +55,16 @@ const UNSELECTED: [Kind; 4] = [
 
 /// Kinds that the proxy can run without if the credentials do not allow reading them. A TLS server without its
 /// certificate has a diagnostic of its own. Security policies are not among them: without them, the proxy could serve
-/// what they forbid. The kinds of gateway.networking.k8s.io are, until they have an effect.
-const OPTIONAL: [Kind; 6] = [
+/// what they forbid. Of the kinds of gateway.networking.k8s.io, those are not that Gateways need ([`GatewayNeeds`]).
+const OPTIONAL: [Kind; 8] = [
     Kind::BackendTrafficPolicy,
     Kind::ConfigMap,
     Kind::Namespace,
     Kind::Node,
     Kind::Pod,
+    Kind::ProxyConfig,
     Kind::Secret,
+    Kind::Telemetry,
 ];
 
 /// API server that is followed.
@@ -90,6 +95,10 @@ pub(super) struct Server {
     /// Number of EndpointSlices removed because the server was unreachable for longer than the endpoint TTL.
     expired: Option<usize>,
     ages: SourceAges,
+    /// Further namespaces whose Secrets and ConfigMaps are followed.
+    referred: ReferredNamespaces,
+    /// Gateways of the Gateway API, and the kinds that they need.
+    needs: GatewayNeeds,
 }
 
 /// Reason to close a connection.
@@ -113,6 +122,7 @@ impl Server {
             states,
             ages,
         } = shared;
+        let referred = ReferredNamespaces::new(&settings.secrets_namespace);
         let gate = PodGate::new(settings.servers[number].name(), settings.workload_wait);
         Server {
             settings,
@@ -132,6 +142,8 @@ impl Server {
             unread: Vec::new(),
             expired: None,
             ages,
+            referred,
+            needs: GatewayNeeds::default(),
         }
     }
 
@@ -272,6 +284,7 @@ impl Server {
                 }
                 // Whether the server is away, or one of its connections broke.
                 () = after(self.settings.times.retry, alarms.interrupted.notified()) => return None,
+                () = alarms.referred.notified() => return None,
                 () = alarms.unauthorized.notified() => {
                     let found = self.missed(None).await;
                     self.report(Report::ServerTrouble(Some(found))).await;
@@ -314,9 +327,15 @@ impl Server {
         watches: &mut Watches,
         alarms: &Alarms,
     ) -> bool {
+        self.referred.serve(resources.iter().map(|of| of.kind));
         let mut fresh: Vec<Watch> = Vec::new();
-        let reads_state = self.settings.reads_workloads;
-        let is_read = |of: &Resource| reads_state || !of.kind.is_state();
+        let (all, namespaces) = (
+            self.settings.reads_workloads,
+            self.settings.reader == Reader::StatusWriter,
+        );
+        let is_read = |of: &Resource| {
+            all || !of.kind.is_state() || (namespaces && of.kind == Kind::Namespace)
+        };
         for resource in resources.into_iter().filter(is_read) {
             for namespace in self.namespaces(&resource) {
                 let watch = self.prepare(resource.clone(), namespace, &connected.throttle, alarms);
@@ -345,15 +364,23 @@ impl Server {
         throttle: &Throttle,
         alarms: &Alarms,
     ) -> Watch {
+        let is_referred = namespace.as_ref().is_some_and(|namespace| {
+            let is_certificate = matches!(resource.kind, Kind::ConfigMap | Kind::Secret);
+            is_certificate && *namespace != self.settings.secrets_namespace
+        });
         let is_selected = !UNSELECTED.contains(&resource.kind) && !resource.kind.is_state();
         let mut watch = Watch {
             number: self.number,
             server: self.server().clone(),
             is_config_server: self.is_config_server,
             is_optional: OPTIONAL.contains(&resource.kind)
-                || resource.kind.is_gateway_api()
+                || (resource.kind.is_gateway_api() && danger_without(resource.kind).is_none())
                 || self.settings.optional.contains(&resource.kind),
-            is_missed: self.settings.misses(resource.kind),
+            needs: self.needs.clone(),
+            is_missed: self.settings.misses(resource.kind) || is_referred,
+            reader: self.settings.reader,
+            is_referred,
+            referred: self.settings.reads_referred.then(|| self.referred.clone()),
             seconds: self.settings.times.watch_seconds,
             selector: self.settings.selector.clone().filter(|_| is_selected),
             resource,
@@ -377,11 +404,8 @@ impl Server {
         match (resource.is_namespaced, resource.kind) {
             (false, _) => vec![None],
             (true, Kind::ConfigMap | Kind::Secret) => {
-                let own = Some(self.settings.secrets_namespace.clone());
-                own.filter(|own| !own.is_empty())
-                    .map(Some)
-                    .into_iter()
-                    .collect()
+                let all = self.referred.of(resource.kind).into_iter();
+                all.map(Some).collect()
             }
             (true, _) if named.is_empty() => vec![None],
             (true, _) => named.iter().cloned().map(Some).collect(),
@@ -416,6 +440,7 @@ impl Server {
         self.report(Report::Saved).await;
         for (name, text) in saved.objects {
             if let Some(key) = self.key_of(&name) {
+                self.referred.restore(&key);
                 lock(self.known.entry(key).or_default()).save(name.into(), text);
             }
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::resource::flomesh::ClusterKey;
+use crate::source::content::Reader;
 use crate::source::state::StateFile;
 use crate::source::stream::report::{Key, Origin};
 
@@ -30,8 +31,14 @@ pub struct KubernetesSettings {
     pub selector: Option<String>,
     /// Namespace whose Secrets and ConfigMaps are read. Empty for none.
     pub secrets_namespace: String,
+    /// Whether Secrets and ConfigMaps are read as well in namespaces of Gateways and BackendTLSPolicies that refer to them,
+    /// and where ReferenceGrants permit that.
+    pub reads_referred: bool,
     /// Whether Pods, Nodes and Namespaces are read to identify the workload of an endpoint (`--control-workloads`).
     pub reads_workloads: bool,
+    /// Consumer of the objects. A writer of status reads Namespaces in any case, and every version of an object, since its next
+    /// write needs the newest; a proxy the versions that have an effect on it.
+    pub reader: Reader,
     /// Longest time that an endpoint is held back until its pod is known (`--workload-wait`).
     pub workload_wait: Duration,
     /// Time that endpoints of a remote cluster stay in effect while its API server is unreachable. `None` for no limit.
@@ -100,7 +107,7 @@ impl KubernetesSettings {
         let is_own = matches!(resource, "configmaps" | "secrets");
         let is_single = is_own || !named.is_empty();
         let is_wanted = |namespace: &str| match is_own {
-            true => namespace == self.secrets_namespace,
+            true => self.reads_referred || namespace == self.secrets_namespace,
             false => named.iter().any(|named| named == namespace),
         };
         match namespace {

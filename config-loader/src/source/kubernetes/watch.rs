@@ -11,22 +11,25 @@ use kube::core::DynamicResourceScope;
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, Resource as _};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::cluster_state::ClusterState;
 use super::discovery::Resource;
 use super::document;
+use super::gateway_needs::{GatewayNeeds, danger_without};
 use super::listing::Listing;
 use super::pod_gate::{PodGate, Released};
 use super::problems::{self, Refusal};
+use super::referred::ReferredNamespaces;
 use super::seen::Seen;
 use super::settings::ApiServer;
 use super::throttle::Throttle;
+use crate::catalog::gateway_api::BUILT_IN;
 use crate::diagnostic::Diagnostic;
 use crate::kind::Kind;
-use crate::source::content;
+use crate::source::content::{self, Reader};
 use crate::source::errors::SourceError;
 use crate::source::stream::mirror::version;
 use crate::source::stream::mirror::{Became, Item, Mirror};
@@ -82,6 +85,8 @@ pub(super) struct Alarms {
     pub(super) unauthorized: Arc<Notify>,
     /// A connection was lost.
     pub(super) interrupted: Arc<Notify>,
+    /// Secrets and ConfigMaps of a further namespace are needed.
+    pub(super) referred: Arc<Notify>,
 }
 
 /// Settings and shared state of the watch of one resource.
@@ -93,8 +98,16 @@ pub(super) struct Watch {
     pub(super) is_config_server: bool,
     /// Whether the proxy can run without the resource if the credentials do not allow reading it.
     pub(super) is_optional: bool,
+    /// Gateways of the server, and the kinds that they need.
+    pub(super) needs: GatewayNeeds,
     /// Whether missing permission is reported.
     pub(super) is_missed: bool,
+    /// Consumer of the objects.
+    pub(super) reader: Reader,
+    /// Whether these are Secrets or ConfigMaps of a further namespace, to which objects of the Gateway API refer.
+    pub(super) is_referred: bool,
+    /// Further namespaces whose Secrets and ConfigMaps are followed; `None` if none are.
+    pub(super) referred: Option<ReferredNamespaces>,
     /// Duration in seconds after which the server is asked to end the watch.
     pub(super) seconds: u32,
     pub(super) resource: Resource,
@@ -140,7 +153,8 @@ impl Watch {
             if self.resource.kind == Kind::Pod {
                 self.gate().unreadable(self.namespace.as_deref());
             }
-            let found = self.refused(refusal);
+            let is_optional = self.is_optional || !self.is_needed(refusal);
+            let found = self.refused(refusal, is_optional);
             if refusal == Refusal::Unauthorized {
                 self.alarms.unauthorized.notify_one();
             } else if (self.is_missed || refusal != Refusal::Forbidden)
@@ -151,12 +165,13 @@ impl Watch {
             match refusal {
                 // It is begun again with the credentials that come then.
                 Refusal::Unauthorized => {}
-                Refusal::Forbidden if !self.is_optional => {
+                Refusal::Forbidden if !is_optional => {
                     self.report(Report::Forbidden(self.key())).await;
                 }
                 // What cannot be listed is not waited for; what was saved is better than nothing.
                 _ => {
                     if let Some(at) = self.saved_at.filter(|_| lock(&self.known).has_saved()) {
+                        self.needs.list(self.resource.kind);
                         self.restore(at).await;
                     }
                     self.report(Report::Settled(self.key())).await;
@@ -167,9 +182,19 @@ impl Watch {
         }
     }
 
+    /// Whether a refused resource is needed: one that only Gateways need is not, if there are none.
+    fn is_needed(&self, refusal: Refusal) -> bool {
+        let kind = self.resource.kind;
+        let is_of_gateways = refusal == Refusal::Forbidden && danger_without(kind).is_some();
+        !is_of_gateways || self.needs.refuse(kind, self.key())
+    }
+
     /// Returns the diagnostic about a refused resource.
-    fn refused(&self, refusal: Refusal) -> Diagnostic {
+    fn refused(&self, refusal: Refusal, is_optional: bool) -> Diagnostic {
         match (&self.namespace, self.resource.kind, refusal) {
+            (_, _, Refusal::Forbidden) if self.is_referred => {
+                problems::refused_referred(&self.server, &self.key())
+            }
             (Some(namespace), Kind::Secret, Refusal::Forbidden) => {
                 problems::refused_secrets(&self.server, namespace, self.is_config_server)
             }
@@ -181,11 +206,20 @@ impl Watch {
                 problems::refused_optional(&self.server, &self.key(), effect)
             }
             (_, kind, Refusal::Forbidden) if kind.is_gateway_api() => {
-                let effect = "its objects are not checked";
-                problems::refused_optional(&self.server, &self.key(), effect)
+                let effect = danger_without(kind).unwrap_or("its objects have no effect");
+                match is_optional {
+                    true => problems::refused_optional(&self.server, &self.key(), effect),
+                    false => problems::refused_needed(&self.server, &self.key(), effect),
+                }
             }
             _ => problems::refused(&self.server, &self.key(), refusal),
         }
+    }
+
+    /// Time of the end of the wait for the first list of Pods, Nodes or Namespaces; `None` for other kinds.
+    fn settle_at(&self) -> Option<Instant> {
+        let is_state = self.resource.kind.is_state();
+        is_state.then(|| self.restore_at.max(Instant::now() + STATE_WAIT))
     }
 
     /// Follows the resource until the server refuses it. All other errors are transient: the watch resumes where it
@@ -193,8 +227,7 @@ impl Watch {
     async fn follow(&self, client: &Client) -> Option<Refusal> {
         let mut events = self.events(client);
         let mut saved_at = self.saved_at;
-        let is_state = self.resource.kind.is_state();
-        let mut settle_at = is_state.then(|| self.restore_at.max(Instant::now() + STATE_WAIT));
+        let mut settle_at = self.settle_at();
         let mut seen = Seen::default();
         let mut listing = Listing::default();
         let mut failures: u32 = 0;
@@ -204,10 +237,7 @@ impl Watch {
             let event = tokio::select! {
                 event = events.next() => event?,
                 () = tokio::time::sleep_until(deadline.unwrap_or(self.restore_at)), if deadline.is_some() => {
-                    match self.expire().await {
-                        true => continue,
-                        false => return None,
-                    }
+                    if self.expire().await { continue } else { return None }
                 }
                 () = tokio::time::sleep_until(settle_at.unwrap_or(self.restore_at)), if settle_at.is_some() => {
                     settle_at = None;
@@ -216,9 +246,7 @@ impl Watch {
                 }
                 () = tokio::time::sleep_until(listing.deadline), if listing.is_begun => return Some(Refusal::Endless),
                 () = tokio::time::sleep_until(self.restore_at), if saved_at.is_some() => {
-                    if let Some(at) = saved_at.take() {
-                        self.restore(at).await;
-                    }
+                    if let Some(at) = saved_at.take() { self.restore(at).await; }
                     continue;
                 }
             };
@@ -226,6 +254,13 @@ impl Watch {
                 Ok(event) => {
                     if listing.is_too_long(&event) {
                         return Some(Refusal::Endless);
+                    }
+                    if let Some((kind, needed)) = self.needed(&event) {
+                        if !self.hold(kind, needed).await {
+                            return None;
+                        }
+                        (events, listing) = (self.events(client), Listing::default());
+                        continue;
                     }
                     let is_complete = matches!(event, Event::InitDone);
                     let is_news = !matches!(event, Event::Init | Event::InitApply(_));
@@ -277,8 +312,35 @@ impl Watch {
         self.report(Report::Settled(self.key())).await;
     }
 
+    /// Returns a refused kind that the Gateway of an event needs, with the key of its watch.
+    fn needed(&self, event: &Event<DynamicObject>) -> Option<(Kind, Key)> {
+        let is_gateway = self.resource.kind == Kind::KubernetesGateway;
+        is_gateway.then(|| self.needs.note(event)).flatten()
+    }
+
+    /// Waits until a kind that Gateways need is listed. A proxy that starts waits for it as well. Returns whether the receiver
+    /// of the reports is still there.
+    async fn hold(&self, kind: Kind, needed: Key) -> bool {
+        let danger = danger_without(kind).unwrap_or_default();
+        let effect = format!("{danger}, so that no further Gateway is read");
+        let found = problems::refused_needed(&self.server, &needed, &effect);
+        let reports = [
+            Report::Trouble(self.key(), Some(found)),
+            Report::Watching(vec![Arc::clone(&needed)]),
+            Report::Forbidden(needed),
+        ];
+        for report in reports {
+            if !self.report(report).await {
+                return false;
+            }
+        }
+        self.needs.listed(kind).await;
+        true
+    }
+
     /// Reports a complete list.
     async fn report_list(&self) {
+        self.needs.list(self.resource.kind);
         self.report(Report::Trouble(self.key(), None)).await;
         self.report(Report::Listed(self.key())).await;
         self.report(Report::Settled(self.key())).await;
@@ -361,8 +423,29 @@ impl Watch {
         }
     }
 
+    /// Has the Secrets and ConfigMaps followed that an object of the Gateway API refers to. Returns whether the receiver of
+    /// the reports is still there.
+    async fn note_referred(&self, event: &Event<DynamicObject>) -> bool {
+        let (Some(referred), Event::Apply(object) | Event::InitApply(object)) =
+            (&self.referred, event)
+        else {
+            return true;
+        };
+        let fresh = referred.note(self.resource.kind, object);
+        if fresh.is_empty() {
+            return true;
+        }
+        // before this list is complete, so that startup waits for them
+        let is_heard = self.report(Report::Watching(fresh)).await;
+        self.alarms.referred.notify_one();
+        is_heard
+    }
+
     /// Reports the changes of an event. Returns whether the receiver of the reports is still there.
     async fn take_in(&self, event: Event<DynamicObject>) -> bool {
+        if !self.note_referred(&event).await {
+            return false;
+        }
         let event = match event {
             Event::Init => Event::Init,
             Event::InitDone => Event::InitDone,
@@ -416,18 +499,17 @@ impl Watch {
     }
 
     fn item(&self, object: DynamicObject) -> Item<Form> {
+        let resource_version = object.metadata.resource_version.as_deref();
+        let version = version(resource_version.unwrap_or_default());
         Item {
             name: document::name(&self.server, &self.resource, &object),
-            version: version(
-                object
-                    .metadata
-                    .resource_version
-                    .as_deref()
-                    .unwrap_or_default(),
-            ),
-            // What cannot be written has no text either.
-            content: serde_json::to_value(&object)
-                .map_or(0, |object| content::of(self.resource.kind, &object)),
+            version,
+            content: match self.reader {
+                Reader::StatusWriter => version,
+                // What cannot be written has no text either.
+                Reader::Proxy => serde_json::to_value(&object)
+                    .map_or(0, |object| content::of(self.resource.kind, &object)),
+            },
             object: document::counts(&self.server, &self.resource, &object)
                 .then(|| self.form(object)),
         }
@@ -467,7 +549,11 @@ impl Watch {
         }
     }
 
-    fn text(&self, resource: &Resource, object: DynamicObject) -> String {
+    fn text(&self, resource: &Resource, mut object: DynamicObject) -> String {
+        if self.is_config_server && resource.kind == Kind::KubernetesGateway {
+            let label = (BUILT_IN.to_owned(), "true".to_owned());
+            object.labels_mut().extend([label]);
+        }
         let text = document::text(&self.server, resource, object);
         // What cannot be written cannot be read either: the reader says so.
         text.unwrap_or_default()

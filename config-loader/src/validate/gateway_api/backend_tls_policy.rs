@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::filter::is_its_member;
 use super::reference::{Written, object, section};
-use super::shared::{entries, host, missing, required_text};
+use super::shared::{NAME_MAX, entries, host, limit_options, limit_text, missing, required_text};
 use crate::diagnostic::codes::gateway_api::{GA061, GA133, GA134, GA135};
 use crate::raw::Field;
 use crate::raw::gateway_api as raw;
@@ -22,6 +22,7 @@ const NAMES_MAX: usize = 5;
 
 /// Checks a BackendTLSPolicy.
 pub fn backend_tls_policy(raw: &raw::BackendTlsPolicy, check: &mut Check<'_>) -> BackendTLSPolicy {
+    limit_options(&raw.options, check);
     if raw.options.is_set() {
         let found = check.warning(GA061, raw.options.span(), "`options` have no effect");
         found.help("remove them");
@@ -40,7 +41,7 @@ fn targets(
     let body = check.body();
     let mut targets: Vec<(PolicyService, Span)> = Vec::new();
     let mut all = true;
-    for (entry, raw) in entries(field, ("targetRefs", body), 1..=TARGETS_MAX, check) {
+    for (entry, raw) in entries(field, "targetRefs", body, 1..=TARGETS_MAX, check) {
         let written = Written {
             group: &raw.group,
             kind: &raw.kind,
@@ -97,9 +98,14 @@ fn verification(
     let authorities = authorities(raw, field.span(), check);
     required_text(&raw.hostname, field.span(), "hostname", check);
     let hostname = host(&raw.hostname, false, check);
-    let listed = ("subjectAltNames", raw.subject_alt_names.span());
     let mut subject_alt_names = Vec::new();
-    for (entry, raw) in entries(&raw.subject_alt_names, listed, 0..=NAMES_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.subject_alt_names,
+        "subjectAltNames",
+        raw.subject_alt_names.span(),
+        0..=NAMES_MAX,
+        check,
+    ) {
         subject_alt_names.extend(subject_alt_name(raw, entry.span(), check));
     }
     Some(BackendVerification::Tls {
@@ -115,9 +121,14 @@ fn authorities(
     span: Span,
     check: &mut Check<'_>,
 ) -> Option<Authorities> {
-    let listed = ("caCertificateRefs", raw.ca_certificate_refs.span());
     let mut objects = Vec::new();
-    for (entry, raw) in entries(&raw.ca_certificate_refs, listed, 0..=AUTHORITIES_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.ca_certificate_refs,
+        "caCertificateRefs",
+        raw.ca_certificate_refs.span(),
+        0..=AUTHORITIES_MAX,
+        check,
+    ) {
         objects.extend(object(raw.into(), None, entry.span(), check));
     }
     let has_objects = raw
@@ -170,6 +181,7 @@ fn subject_alt_name(
     if &*of == "Hostname" {
         return host(&raw.hostname, true, check).map(SubjectAltName::Dns);
     }
+    limit_text(&raw.uri, NAME_MAX, check);
     let uri = raw.uri.get()?;
     let is_absolute = uri
         .split_once("://")

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::matches::METHODS;
-use super::shared::entries;
+use super::shared::{NAME_MAX, entries, limit_text, unique};
 use crate::diagnostic::codes::gateway_api::GA130;
 use crate::raw::Field;
 use crate::raw::gateway_api as raw;
@@ -20,8 +20,7 @@ const MAX_AGE_DEFAULT: u32 = 5;
 /// Returns the CORS policy at `span`.
 pub(super) fn cors(raw: &raw::CorsFilter, span: Span, check: &mut Check<'_>) -> Cors {
     let mut allow_origins = Vec::new();
-    let origins = ("allowOrigins", ENTRIES_MAX);
-    for (entry, text) in texts(&raw.allow_origins, origins, check) {
+    for (entry, text) in texts(&raw.allow_origins, "allowOrigins", ENTRIES_MAX, check) {
         let parsed = origin(text);
         if parsed.is_none() {
             let found = check.error(GA130, entry.span(), format!("`{text}` is not an origin"));
@@ -35,13 +34,15 @@ pub(super) fn cors(raw: &raw::CorsFilter, span: Span, check: &mut Check<'_>) -> 
         allow_credentials: raw.allow_credentials.get().copied().unwrap_or(false),
         allow_methods: names(
             &raw.allow_methods,
-            ("allowMethods", METHODS.len()),
+            "allowMethods",
+            METHODS.len(),
             is_method,
             check,
         ),
         allow_headers: names(
             &raw.allow_headers,
-            ("allowHeaders", ENTRIES_MAX),
+            "allowHeaders",
+            ENTRIES_MAX,
             scalar::is_header_name,
             check,
         ),
@@ -51,13 +52,23 @@ pub(super) fn cors(raw: &raw::CorsFilter, span: Span, check: &mut Check<'_>) -> 
     }
 }
 
+/// Checks that the entries of a list are distinct, and not too long.
+fn distinct(texts: &[(&Field<String>, &String)], check: &mut Check<'_>) {
+    unique(texts.iter().map(|(entry, _)| *entry), GA130, check);
+    for (entry, _) in texts {
+        limit_text(entry, NAME_MAX, check);
+    }
+}
+
 /// Returns the texts of a list in which `*` is the only entry.
 fn texts<'f>(
     field: &'f Field<Vec<Field<String>>>,
-    (name, most): (&str, usize),
+    name: &str,
+    most: usize,
     check: &mut Check<'_>,
 ) -> Vec<(&'f Field<String>, &'f String)> {
-    let texts = entries(field, (name, field.span()), 0..=most, check);
+    let texts = entries(field, name, field.span(), 0..=most, check);
+    distinct(&texts, check);
     let star = texts.iter().find(|(_, text)| *text == "*");
     if let Some((entry, _)) = star.filter(|_| texts.len() > 1) {
         let message = format!("`{name}` has `*` and other entries");
@@ -69,14 +80,15 @@ fn texts<'f>(
 
 fn names(
     field: &Field<Vec<Field<String>>>,
-    of: (&str, usize),
+    name: &str,
+    most: usize,
     is_name: impl Fn(&str) -> bool,
     check: &mut Check<'_>,
 ) -> Vec<Arc<str>> {
     let mut names = Vec::new();
-    for (entry, text) in texts(field, of, check) {
+    for (entry, text) in texts(field, name, most, check) {
         if text != "*" && !is_name(text) {
-            let message = format!("`{text}` cannot be an entry of `{}`", of.0);
+            let message = format!("`{text}` cannot be an entry of `{name}`");
             let found = check.error(GA130, entry.span(), message);
             found.help("write methods in upper case, and names of headers without blanks");
         }
@@ -87,12 +99,8 @@ fn names(
 
 /// Returns the response headers that scripts may read. Here, `*` may have other entries beside it.
 fn exposed(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Arc<str>> {
-    let listed = entries(
-        field,
-        ("exposeHeaders", field.span()),
-        0..=ENTRIES_MAX,
-        check,
-    );
+    let listed = entries(field, "exposeHeaders", field.span(), 0..=ENTRIES_MAX, check);
+    distinct(&listed, check);
     let names = listed.into_iter().map(|(entry, text)| {
         if !scalar::is_header_name(text) {
             let message = format!("`{text}` cannot be an entry of `exposeHeaders`");

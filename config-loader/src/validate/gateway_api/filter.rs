@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::cors::cors;
-use super::matches::key_name;
-use super::reference::backend_ref;
-use super::shared::{entries, host, missing, required_text};
+use super::matches::{header_value, key_name};
+use super::reference::{backend_ref, object};
+use super::shared::{entries, host, limit_text, missing, required_text};
 use crate::diagnostic::codes::gateway_api::{
-    GA041, GA119, GA121, GA123, GA124, GA125, GA127, GA136,
+    GA041, GA045, GA119, GA121, GA123, GA124, GA125, GA127, GA136,
 };
 use crate::kind::Kind;
 use crate::raw::Field;
@@ -24,6 +24,8 @@ use crate::validate::{Check, api, scalar};
 const FILTERS_MAX: usize = 16;
 /// Entries of each list of headers.
 const HEADERS_MAX: usize = 16;
+/// Characters of a path that replaces another one.
+const PATH_MAX: usize = 1024;
 const STATUS_DEFAULT: u16 = 302;
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 /// Types of filters that may be there several times.
@@ -46,7 +48,7 @@ where
 {
     let mut filters = Vec::new();
     let mut seen: Vec<(Arc<str>, Span)> = Vec::new();
-    for (entry, raw) in entries(field, ("filters", field.span()), 0..=FILTERS_MAX, check) {
+    for (entry, raw) in entries(field, "filters", field.span(), 0..=FILTERS_MAX, check) {
         let (raw, span) = (raw::Filter::from(raw), entry.span());
         let Some(of) = required_text(&raw.filter_type, span, "type", check) else {
             continue;
@@ -85,10 +87,10 @@ fn filter(raw: &raw::Filter, of: &Arc<str>, span: Span, check: &mut Check<'_>) -
     let line = check.line(span);
     Some(match &**of {
         "RequestHeaderModifier" => {
-            Filter::RequestHeaders(edits(&raw.request_header_modifier, check)?)
+            Filter::RequestHeaders(edits(&raw.request_header_modifier, true, check)?)
         }
         "ResponseHeaderModifier" => {
-            Filter::ResponseHeaders(edits(&raw.response_header_modifier, check)?)
+            Filter::ResponseHeaders(edits(&raw.response_header_modifier, false, check)?)
         }
         "RequestMirror" => Filter::Mirror(mirror(&raw.request_mirror, check)?),
         "RequestRedirect" if is_known => Filter::Redirect(redirect(&raw.request_redirect, check)?),
@@ -102,6 +104,9 @@ fn filter(raw: &raw::Filter, of: &Arc<str>, span: Span, check: &mut Check<'_>) -
         }
         "CORS" if is_known => Filter::Cors(Box::new(cors(raw.cors.get()?, raw.cors.span(), check))),
         _ => {
+            if let Some(extension) = raw.extension_ref.get() {
+                object(extension.into(), None, raw.extension_ref.span(), check);
+            }
             let message = format!(
                 "filters of type `{of}` are not supported: requests get a response with status 500"
             );
@@ -169,7 +174,12 @@ pub(super) fn is_its_member(
     is_set
 }
 
-fn edits(field: &Field<raw::HeaderFilter>, check: &mut Check<'_>) -> Option<HeaderEdits> {
+/// Returns edits of the headers of a request or a response. Of `Host`, only that of a request is set.
+fn edits(
+    field: &Field<raw::HeaderFilter>,
+    of_request: bool,
+    check: &mut Check<'_>,
+) -> Option<HeaderEdits> {
     let raw = field.get()?;
     let mut set: Vec<(Arc<str>, Arc<str>)> = Vec::new();
     for (name, value) in values(&raw.set, "set", check) {
@@ -180,7 +190,8 @@ fn edits(field: &Field<raw::HeaderFilter>, check: &mut Check<'_>) -> Option<Head
     }
     let removed = entries(
         &raw.remove,
-        ("remove", raw.remove.span()),
+        "remove",
+        raw.remove.span(),
         0..=HEADERS_MAX,
         check,
     );
@@ -192,18 +203,38 @@ fn edits(field: &Field<raw::HeaderFilter>, check: &mut Check<'_>) -> Option<Head
             found.help("a name has letters, digits, `-`, `_` and a few other signs, and no blanks");
         }
         let name = Arc::from(name.to_ascii_lowercase());
+        if is_host(&name) {
+            ignored_host("a request cannot go without `Host`", entry.span(), check);
+            continue;
+        }
         if remove.contains(&name) {
             let found = check.error(GA121, entry.span(), format!("`{name}` is listed twice"));
             found.help("remove one of the entries");
         }
         remove.push(name);
     }
+    let mut add = values(&raw.add, "add", check);
+    if !of_request && set.iter().chain(&add).any(|(name, _)| is_host(name)) {
+        ignored_host("a response has no `Host`", field.span(), check);
+        set.retain(|(name, _)| !is_host(name));
+        add.retain(|(name, _)| !is_host(name));
+    }
     Some(HeaderEdits {
         set,
-        add: values(&raw.add, "add", check),
+        add,
         remove,
         line: check.line(field.span()),
     })
+}
+
+fn is_host(name: &str) -> bool {
+    name == "host"
+}
+
+/// Reports an edit of `Host` that has no effect. The API accepts it, so that the route has to serve.
+fn ignored_host(why: &str, span: Span, check: &mut Check<'_>) {
+    let found = check.warning(GA045, span, format!("{why}: this edit has no effect"));
+    found.help("remove the entry; to change the host of requests, set `Host` or write a filter URLRewrite with `hostname`");
 }
 
 fn values(
@@ -213,17 +244,10 @@ fn values(
 ) -> Vec<(Arc<str>, Arc<str>)> {
     let mut values = Vec::new();
     let mut seen: Vec<(&str, Span)> = Vec::new();
-    for (entry, raw) in entries(field, (what, field.span()), 0..=HEADERS_MAX, check) {
+    for (entry, raw) in entries(field, what, field.span(), 0..=HEADERS_MAX, check) {
         let name = key_name(&raw.name, entry.span(), seen.iter().copied(), check);
         let value = required_text(&raw.value, entry.span(), "value", check);
-        let is_control = |byte: u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
-        if value
-            .as_ref()
-            .is_some_and(|value| value.bytes().any(is_control))
-        {
-            let found = check.error(GA121, raw.value.span(), "the value has control characters");
-            found.help("write the value on one line; of control characters only TAB is allowed");
-        }
+        header_value(&raw.value, check);
         if let (Some(name), Some(value)) = (name, value) {
             seen.push((name, entry.span()));
             values.push((Arc::from(name.to_ascii_lowercase()), value));
@@ -265,7 +289,8 @@ fn fraction(field: &Field<raw::Fraction>, check: &mut Check<'_>) -> Option<Perce
     }
     let numerator = *raw.numerator.get()?;
     let denominator = raw.denominator.get().copied().unwrap_or(100);
-    if !(0..=denominator).contains(&numerator) || denominator == 0 {
+    let is_part = (0..=denominator).contains(&numerator);
+    if !is_part || !(1..=i64::from(i32::MAX)).contains(&denominator) {
         let message = format!("{numerator}/{denominator} is not a part of all requests");
         let found = check.error(GA127, field.span(), message);
         found.help("write a numerator from 0 to the denominator, which is at least 1");
@@ -326,6 +351,7 @@ fn path_modifier(field: &Field<raw::PathModifier>, check: &mut Check<'_>) -> Pat
     ];
     is_its_member(&members, &of, field.span(), check);
     for path in [&raw.replace_full_path, &raw.replace_prefix_match] {
+        limit_text(path, PATH_MAX, check);
         let problem = path.get().and_then(|path| api::not_of_a_path(path));
         if let Some(problem) = problem {
             let found = check.error(GA119, path.span(), "no request has such a path");

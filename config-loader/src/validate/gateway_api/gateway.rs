@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::listener::{listeners, namespaces};
 use super::reference::{GATEWAY, SECRET, object};
-use super::shared::{entries, missing, required_text};
-use crate::diagnostic::codes::gateway_api::{GA010, GA012, GA035, GA110, GA111, GA112, GA113};
-use crate::raw::Field;
+use super::shared::{NAME_MAX, entries, limit_entries, limit_text, missing, required_text};
+use crate::diagnostic::codes::gateway_api::{
+    GA010, GA012, GA035, GA110, GA111, GA112, GA113, GA138,
+};
 use crate::raw::gateway_api as raw;
+use crate::raw::{Field, Map};
 use crate::resource::gateway_api::{
     AddressType, ClientValidation, FrontendTls, GROUP, GatewayAddress, GatewayClass,
     KubernetesGateway, ListenerSet, NamespaceSelection, ObjectReference,
@@ -17,12 +19,20 @@ use crate::span::{Line, Span};
 use crate::validate::{Check, api, scalar};
 
 const ADDRESSES_MAX: usize = 16;
+/// Types of addresses that the API knows.
+const ADDRESS_TYPES: [&str; 3] = ["Hostname", "IPAddress", "NamedAddress"];
 /// Ports with TLS settings of their own.
 const PORTS_MAX: usize = 64;
 /// CA certificates of a validation.
 const AUTHORITIES_MAX: usize = 16;
 /// Bytes of a controller's name.
 const CONTROLLER_BYTES_MAX: usize = 253;
+/// Characters of a class's description.
+const DESCRIPTION_MAX: usize = 64;
+/// Labels and annotations of what is created, and characters of an annotation.
+const LABELS_MAX: usize = 8;
+const ANNOTATIONS_MAX: usize = 16;
+const ANNOTATION_MAX: usize = 4096;
 
 /// Checks a GatewayClass.
 pub fn gateway_class(raw: &raw::GatewayClass, check: &mut Check<'_>) -> GatewayClass {
@@ -33,8 +43,11 @@ pub fn gateway_class(raw: &raw::GatewayClass, check: &mut Check<'_>) -> GatewayC
         let found = check.error(GA113, field.span(), message);
         found.help("write a domain and a path, such as `strait.io/gateway-controller`");
     }
-    if raw.parameters_ref.get().is_some() {
-        no_parameters(raw.parameters_ref.span(), check);
+    limit_text(&raw.description, DESCRIPTION_MAX, check);
+    if let Some(parameters) = raw.parameters_ref.get() {
+        let span = raw.parameters_ref.span();
+        object(parameters.into(), None, span, check);
+        no_parameters(span, check);
     }
     GatewayClass {
         controller: name.unwrap_or_default(),
@@ -65,7 +78,11 @@ fn line_of<T>(field: &Field<T>, check: &Check<'_>) -> Option<Line> {
 pub fn gateway(raw: &raw::Gateway, check: &mut Check<'_>) -> KubernetesGateway {
     let body = check.body();
     let class = required_text(&raw.gateway_class_name, body, "gatewayClassName", check);
+    limit_text(&raw.gateway_class_name, NAME_MAX, check);
     let infrastructure = raw.infrastructure.get().cloned().unwrap_or_default();
+    limit_entries(&infrastructure.labels, LABELS_MAX, check);
+    scalar::labels(&infrastructure.labels, check);
+    annotations(&infrastructure.annotations, check);
     for (name, field) in [
         ("labels", &infrastructure.labels),
         ("annotations", &infrastructure.annotations),
@@ -77,7 +94,11 @@ pub fn gateway(raw: &raw::Gateway, check: &mut Check<'_>) -> KubernetesGateway {
         }
     }
     if infrastructure.parameters_ref.is_set() {
-        no_parameters(infrastructure.parameters_ref.span(), check);
+        let span = infrastructure.parameters_ref.span();
+        if let Some(parameters) = infrastructure.parameters_ref.get() {
+            object(parameters.into(), None, span, check);
+        }
+        no_parameters(span, check);
     }
     let of_sets = ["All", "None", "Same", "Selector"].map(|name| (name, name));
     let allowed = raw.allowed_listeners.get().cloned().unwrap_or_default();
@@ -87,6 +108,7 @@ pub fn gateway(raw: &raw::Gateway, check: &mut Check<'_>) -> KubernetesGateway {
         class_line: check.line(raw.gateway_class_name.span()),
         listeners: listeners(&raw.listeners, check),
         addresses: addresses(&raw.addresses, check),
+        assigned: check.assigned_addresses().map(<[_]>::to_vec),
         parameters: line_of(&infrastructure.parameters_ref, check),
         allowed_listeners: namespaces(&allowed.namespaces, &of_sets, check)
             .unwrap_or(NamespaceSelection::None),
@@ -122,16 +144,38 @@ pub fn listener_set(raw: &raw::ListenerSet, check: &mut Check<'_>) -> ListenerSe
     }
 }
 
+fn annotations(field: &Field<Map<String>>, check: &mut Check<'_>) {
+    limit_entries(field, ANNOTATIONS_MAX, check);
+    for (key, key_field, value) in field.get().into_iter().flat_map(Map::iter) {
+        if !scalar::is_label_key(key) {
+            let message = format!("`{key}` is not a key of an annotation");
+            let found = check.error(GA138, key_field.span(), message);
+            found.help("write a domain, `/` and a name, or only a name of at most 63 characters");
+        }
+        limit_text(value, ANNOTATION_MAX, check);
+    }
+}
+
 fn addresses(
     field: &Field<Vec<Field<raw::Address>>>,
     check: &mut Check<'_>,
 ) -> Vec<GatewayAddress> {
     let mut addresses: Vec<GatewayAddress> = Vec::new();
-    for (entry, raw) in entries(field, ("addresses", field.span()), 0..=ADDRESSES_MAX, check) {
+    for (entry, raw) in entries(field, "addresses", field.span(), 0..=ADDRESSES_MAX, check) {
         let of = raw.address_type.get().map_or("IPAddress", String::as_str);
+        if !ADDRESS_TYPES.contains(&of) && !is_controller(of) {
+            let message = format!("`{of}` is not a type of addresses");
+            let found = check.error(GA110, raw.address_type.span(), message);
+            found.help("write `IPAddress`, or a domain and a path");
+        }
+        limit_text(&raw.value, NAME_MAX, check);
         let value = raw.value.get().filter(|value| !value.is_empty());
         let is_host = |name: &str| scalar::is_dns_subdomain(name.trim_start_matches("*."));
         let address = match (of, value) {
+            ("IPAddress", None) if raw.value.is_set() => {
+                wrong_address("", "an IP address", raw.value.span(), check);
+                continue;
+            }
             ("IPAddress", None) => AddressType::Ip(None),
             ("IPAddress", Some(value)) => match scalar::ip(value) {
                 Some(ip) => AddressType::Ip(Some(ip)),
@@ -176,8 +220,13 @@ fn frontend(field: &Field<raw::FrontendTls>, check: &mut Check<'_>) -> Option<Fr
         found.help("write `default: {}` for ports without client certificates");
     }
     let mut per_port = BTreeMap::new();
-    let listed = ("perPort", raw.per_port.span());
-    for (entry, raw) in entries(&raw.per_port, listed, 0..=PORTS_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.per_port,
+        "perPort",
+        raw.per_port.span(),
+        0..=PORTS_MAX,
+        check,
+    ) {
         if !raw.port.is_set() {
             missing(entry.span(), "port", check);
         }
@@ -203,9 +252,14 @@ fn frontend(field: &Field<raw::FrontendTls>, check: &mut Check<'_>) -> Option<Fr
 fn validation(field: &Field<raw::TlsSettings>, check: &mut Check<'_>) -> Option<ClientValidation> {
     let field = &field.get()?.validation;
     let raw = field.get()?;
-    let listed = ("caCertificateRefs", field.span());
     let mut authorities = Vec::new();
-    for (entry, raw) in entries(&raw.ca_certificate_refs, listed, 1..=AUTHORITIES_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.ca_certificate_refs,
+        "caCertificateRefs",
+        field.span(),
+        1..=AUTHORITIES_MAX,
+        check,
+    ) {
         authorities.extend(object(raw.into(), None, entry.span(), check));
     }
     let modes = [("AllowInsecureFallback", true), ("AllowValidOnly", false)];

@@ -1,14 +1,13 @@
 //! Listeners of a Gateway or a ListenerSet.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::options::options;
 use super::reference::{SECRET, group, kind, object, section};
-use super::shared::{entries, host, missing, required_text};
-use crate::diagnostic::codes::gateway_api::{GA031, GA101, GA105, GA106, GA107, GA108, GA109};
-use crate::diagnostic::suggest;
+use super::shared::{entries, host, limit_options, limit_text, missing, required_text};
+use crate::diagnostic::codes::gateway_api::{GA101, GA105, GA106, GA107, GA108, GA109, GA138};
+use crate::raw::Field;
 use crate::raw::gateway_api as raw;
-use crate::raw::{Field, Map};
 use crate::resource::gateway_api::{
     GROUP, LabelRequirement, LabelSelector, Listener, ListenerProtocol, ListenerTls,
     NamespaceSelection, ObjectReference, Requirement, RouteKind, Termination,
@@ -21,13 +20,8 @@ const LISTENERS_MAX: usize = 64;
 const CERTIFICATES_MAX: usize = 64;
 /// Kinds of routes of a listener.
 const KINDS_MAX: usize = 8;
-/// Options of a listener's TLS that have an effect.
-const OPTIONS: [&str; 4] = [
-    "gateway.istio.io/tls-terminate-mode",
-    "strait.io/cipher-suites",
-    "strait.io/max-protocol-version",
-    "strait.io/min-protocol-version",
-];
+/// Characters of a protocol.
+const PROTOCOL_MAX: usize = 255;
 
 /// Returns the listeners.
 pub(super) fn listeners(
@@ -36,7 +30,7 @@ pub(super) fn listeners(
 ) -> Vec<Listener> {
     let body = check.body();
     let mut listeners: Vec<(Listener, Span)> = Vec::new();
-    for (entry, raw) in entries(field, ("listeners", body), 1..=LISTENERS_MAX, check) {
+    for (entry, raw) in entries(field, "listeners", body, 1..=LISTENERS_MAX, check) {
         let Some(listener) = listener(raw, entry.span(), check) else {
             continue;
         };
@@ -79,6 +73,15 @@ fn listener(raw: &raw::Listener, span: Span, check: &mut Check<'_>) -> Option<Li
     }
     let hostname = host(&raw.hostname, true, check);
     let protocol = required_text(&raw.protocol, span, "protocol", check);
+    limit_text(&raw.protocol, PROTOCOL_MAX, check);
+    if protocol.as_ref().is_some_and(|name| !is_protocol(name)) {
+        let found = check.error(
+            GA138,
+            raw.protocol.span(),
+            "this is not a name of a protocol",
+        );
+        found.help("write `HTTP`, `HTTPS`, `TLS` or `TCP`, or a domain and a name");
+    }
     let protocol = protocol.map(|name| protocol_of(&name, raw, check));
     let allowed = raw.allowed_routes.get().cloned().unwrap_or_default();
     let of_routes = [("All", "All"), ("Same", "Same"), ("Selector", "Selector")];
@@ -92,6 +95,24 @@ fn listener(raw: &raw::Listener, span: Span, check: &mut Check<'_>) -> Option<Li
         kinds: kinds(&allowed.kinds, check),
         line: check.line(span),
     })
+}
+
+/// Whether a text is letters, digits and inner hyphens, or a domain and a name.
+fn is_protocol(text: &str) -> bool {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_alphanumeric();
+    match text.split_once('/') {
+        Some((domain, name)) => {
+            scalar::is_dns_subdomain(domain)
+                && !name.is_empty()
+                && name.bytes().all(is_alphanumeric)
+        }
+        None => {
+            text.bytes()
+                .all(|byte| is_alphanumeric(byte) || byte == b'-')
+                && !text.starts_with('-')
+                && !text.ends_with('-')
+        }
+    }
 }
 
 /// Returns the protocol, with TLS settings that fit to it.
@@ -153,18 +174,28 @@ fn tls_of(
     terminates: bool,
     check: &mut Check<'_>,
 ) -> ListenerTls {
-    let listed = ("certificateRefs", raw.certificate_refs.span());
     let mut certificates: Vec<ObjectReference> = Vec::new();
-    for (entry, raw) in entries(&raw.certificate_refs, listed, 0..=CERTIFICATES_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.certificate_refs,
+        "certificateRefs",
+        raw.certificate_refs.span(),
+        0..=CERTIFICATES_MAX,
+        check,
+    ) {
         certificates.extend(object(raw.into(), SECRET, entry.span(), check));
     }
+    limit_options(&raw.options, check);
+    let has_options = raw
+        .options
+        .get()
+        .is_some_and(|options| options.iter().next().is_some());
     let options = options(&raw.options, check);
     if !terminates {
         return ListenerTls::Passthrough;
     }
     let has_none = |count: Option<usize>| count.is_none_or(|count| count == 0);
     let refs = raw.certificate_refs.get().map(Vec::len);
-    if has_none(refs) && !raw.certificate_refs.is_invalid() && options.is_empty() {
+    if has_none(refs) && !raw.certificate_refs.is_invalid() && !has_options {
         let message = "the listener terminates TLS, and has no certificate";
         let found = check.error(GA108, span, message);
         found.help("write `certificateRefs: [{name: SECRET}]`");
@@ -175,27 +206,11 @@ fn tls_of(
     })
 }
 
-fn options(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<String, String> {
-    let mut options = BTreeMap::new();
-    for (key, key_field, value) in field.get().into_iter().flat_map(Map::iter) {
-        if !OPTIONS.contains(&key) {
-            let message = format!("the option `{key}` has no effect");
-            let found = check.warning(GA031, key_field.span(), message);
-            found.help(match suggest::nearest(key, OPTIONS) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the options are {}", OPTIONS.join(", ")),
-            });
-        }
-        options.insert(key.to_owned(), value.get().cloned().unwrap_or_default());
-    }
-    options
-}
-
 fn kinds(
     field: &Field<Vec<Field<raw::RouteKind>>>,
     check: &mut Check<'_>,
 ) -> Option<Vec<RouteKind>> {
-    let listed = entries(field, ("kinds", field.span()), 0..=KINDS_MAX, check);
+    let listed = entries(field, "kinds", field.span(), 0..=KINDS_MAX, check);
     let mut kinds = Vec::new();
     for (entry, raw) in listed {
         let group = group(&raw.group, Some((GROUP, "")), entry.span(), check);

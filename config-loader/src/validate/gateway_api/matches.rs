@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::shared::{entries, pattern, required_text};
+use super::shared::{entries, limit_text, pattern, required_text};
 use crate::diagnostic::codes::gateway_api::{GA119, GA121, GA132};
+use crate::kind::Kind;
 use crate::raw::Field;
 use crate::raw::gateway_api as raw;
 use crate::resource::gateway_api::{GrpcMatch, HttpMatch, PathMatch};
@@ -13,6 +14,12 @@ use crate::validate::{Check, scalar};
 
 /// Headers, and query parameters, of a match.
 const KEYS_MAX: usize = 16;
+/// Characters of a header's name, of its value, and of a query parameter's value.
+const KEY_MAX: usize = 256;
+const HEADER_VALUE_MAX: usize = 4096;
+const QUERY_VALUE_MAX: usize = 1024;
+/// Characters of a service or a method of gRPC.
+const GRPC_NAME_MAX: usize = 1024;
 /// Bytes of a path.
 const PATH_BYTES_MAX: usize = 1024;
 
@@ -55,7 +62,7 @@ pub(super) fn http_match(
     let path = path_match(&raw.path, check);
     let headers = headers(&raw.headers, check);
     let mut query_params: Vec<QueryMatch> = Vec::new();
-    for key in keys((&raw.query_params, "queryParams"), check) {
+    for key in keys(&raw.query_params, "queryParams", check) {
         query_params.push(QueryMatch {
             name: Arc::from(key.name),
             value: key.value,
@@ -72,12 +79,14 @@ pub(super) fn http_match(
     })
 }
 
-/// Whether a rule has at most one match, and its path is a prefix.
+/// Whether a rule has one match, which it has without any as well, and its path is a prefix.
 pub(super) fn is_one_prefix(field: &Field<Vec<Field<raw::HttpMatch>>>) -> bool {
-    let matches = field.get().map_or(&[][..], Vec::as_slice);
+    let Some(matches) = field.get() else {
+        return true;
+    };
     let path = |one: &Field<raw::HttpMatch>| one.get()?.path.get()?.match_type.get().cloned();
     let is_prefix = |path: Option<String>| path.is_none_or(|path| path == "PathPrefix");
-    matches.len() <= 1 && matches.iter().map(path).all(is_prefix)
+    matches.len() == 1 && matches.iter().map(path).all(is_prefix)
 }
 
 fn path_match(field: &Field<raw::PathMatch>, check: &mut Check<'_>) -> Option<PathMatch> {
@@ -154,17 +163,23 @@ struct KeyValue<'f> {
 
 /// Returns the conditions on keys, each key once.
 fn keys<'f>(
-    (field, what): (&'f Field<Vec<Field<raw::KeyMatch>>>, &str),
+    field: &'f Field<Vec<Field<raw::KeyMatch>>>,
+    what: &str,
     check: &mut Check<'_>,
 ) -> Vec<KeyValue<'f>> {
     let mut keys: Vec<KeyValue<'f>> = Vec::new();
-    for (entry, raw) in entries(field, (what, field.span()), 0..=KEYS_MAX, check) {
+    for (entry, raw) in entries(field, what, field.span(), 0..=KEYS_MAX, check) {
         let compare = match raw.match_type.is_set() {
             true => scalar::enum_of(&raw.match_type, &VALUE_TYPES, check),
             false => Some(Compare::Exact),
         };
         let first = keys.iter().map(|key| (key.name, key.span));
         let name = key_name(&raw.name, entry.span(), first, check);
+        match what {
+            "headers" if check.kind() == Kind::HTTPRoute => header_value(&raw.value, check),
+            "headers" => limit_text(&raw.value, HEADER_VALUE_MAX, check),
+            _ => limit_text(&raw.value, QUERY_VALUE_MAX, check),
+        }
         let value = match compare {
             Some(Compare::Regex) if raw.value.is_set() => {
                 pattern(&raw.value, check).map(StringMatch::Regex)
@@ -182,6 +197,19 @@ fn keys<'f>(
     keys
 }
 
+/// Checks a value of a header: printable ASCII, with single blanks inside.
+pub(super) fn header_value(field: &Field<String>, check: &mut Check<'_>) {
+    limit_text(field, HEADER_VALUE_MAX, check);
+    let text = field.get().map_or("", String::as_str);
+    let mut words = text.split([' ', '\t']);
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic());
+    if !text.is_empty() && !words.all(is_word) {
+        let message = "the value has characters that the API does not allow";
+        let found = check.error(GA121, field.span(), message);
+        found.help("write printable ASCII, with single blanks between words");
+    }
+}
+
 /// Returns a name that its list has once. `earlier` are the names of the list before it, with their spans.
 pub(super) fn key_name<'f>(
     field: &'f Field<String>,
@@ -190,6 +218,7 @@ pub(super) fn key_name<'f>(
     check: &mut Check<'_>,
 ) -> Option<&'f str> {
     required_text(field, span, "name", check)?;
+    limit_text(field, KEY_MAX, check);
     let name = field.get()?;
     if !scalar::is_header_name(name) {
         let message = format!("`{name}` is not a name of a header or a query parameter");
@@ -209,7 +238,7 @@ pub(super) fn key_name<'f>(
 /// Returns conditions on headers. As the API has it, only the first entry of names that differ in case counts.
 fn headers(field: &Field<Vec<Field<raw::KeyMatch>>>, check: &mut Check<'_>) -> Vec<HeaderMatch> {
     let mut headers: Vec<HeaderMatch> = Vec::new();
-    for key in keys((field, "headers"), check) {
+    for key in keys(field, "headers", check) {
         let name = HeaderKey::Named(Arc::from(key.name.to_ascii_lowercase()));
         if headers.iter().all(|known| known.key != name) {
             headers.push(HeaderMatch {
@@ -259,6 +288,7 @@ fn grpc_name(
     is_name: fn(&str) -> bool,
     check: &mut Check<'_>,
 ) -> Option<StringMatch> {
+    limit_text(field, GRPC_NAME_MAX, check);
     let name = field.get()?;
     if compare == Compare::Regex {
         return pattern(field, check).map(StringMatch::Regex);

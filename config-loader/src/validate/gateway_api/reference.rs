@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::shared::{entries, missing, required_text};
+use super::shared::{NAME_MAX, entries, limit_text, missing, required_text};
 use crate::diagnostic::codes::gateway_api::{GA103, GA115, GA116, GA117};
 use crate::raw::Field;
 use crate::raw::gateway_api as raw;
@@ -74,6 +74,7 @@ pub(super) fn object(
         _ => Some(shared_text(check.namespace())),
     };
     let name = required_text(written.name, span, "name", check);
+    limit_text(written.name, NAME_MAX, check);
     Some(ObjectReference {
         group: group?,
         kind: kind?,
@@ -152,7 +153,7 @@ pub(super) fn parents(
 ) -> Vec<ParentRef> {
     let body = check.body();
     let mut parents: Vec<(ParentRef, Span)> = Vec::new();
-    for (entry, raw) in entries(field, ("parentRefs", body), 0..=PARENTS_MAX, check) {
+    for (entry, raw) in entries(field, "parentRefs", body, 0..=PARENTS_MAX, check) {
         let written = Written {
             group: &raw.group,
             kind: &raw.kind,

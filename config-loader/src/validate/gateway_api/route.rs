@@ -2,8 +2,8 @@
 
 use super::reference::parents;
 use super::rule::{default_rule, grpc_rule, http_rule, l4_rule};
-use super::shared::{entries, hosts};
-use crate::diagnostic::codes::gateway_api::GA118;
+use super::shared::{entries, hosts, unique};
+use crate::diagnostic::codes::gateway_api::{GA105, GA118};
 use crate::raw::Field;
 use crate::raw::gateway_api as raw;
 use crate::resource::gateway_api::{GRPCRoute, HTTPRoute, RouteRule, TCPRoute, TLSRoute};
@@ -23,13 +23,16 @@ pub fn http_route(raw: &raw::HttpRoute, check: &mut Check<'_>) -> HTTPRoute {
     let body = check.body();
     let mut rules = Vec::new();
     let least = usize::from(raw.rules.is_set());
-    for (entry, raw) in entries(&raw.rules, ("rules", body), least..=RULES_MAX, check) {
+    for (entry, raw) in entries(&raw.rules, "rules", body, least..=RULES_MAX, check) {
         rules.push(http_rule(raw, entry.span(), check));
     }
     if rules.is_empty() {
         rules.push(default_rule(check.line(body)));
     }
     count_matches(&raw.rules, &rules, check);
+    let named = raw.rules.get().into_iter().flatten();
+    let names = named.filter_map(|rule| Some(&rule.get()?.name));
+    unique(names, GA105, check);
     HTTPRoute {
         parents: parents(&raw.parent_refs, check),
         hostnames: hosts(&raw.hostnames, body, 0..=HOSTS_MAX, check),
@@ -41,10 +44,13 @@ pub fn http_route(raw: &raw::HttpRoute, check: &mut Check<'_>) -> HTTPRoute {
 pub fn grpc_route(raw: &raw::GrpcRoute, check: &mut Check<'_>) -> GRPCRoute {
     let body = check.body();
     let mut rules = Vec::new();
-    for (entry, raw) in entries(&raw.rules, ("rules", body), 0..=RULES_MAX, check) {
+    for (entry, raw) in entries(&raw.rules, "rules", body, 0..=RULES_MAX, check) {
         rules.push(grpc_rule(raw, entry.span(), check));
     }
     count_matches(&raw.rules, &rules, check);
+    let named = raw.rules.get().into_iter().flatten();
+    let names = named.filter_map(|rule| Some(&rule.get()?.name));
+    unique(names, GA105, check);
     GRPCRoute {
         parents: parents(&raw.parent_refs, check),
         hostnames: hosts(&raw.hostnames, body, 0..=HOSTS_MAX, check),

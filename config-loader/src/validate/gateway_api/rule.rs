@@ -11,6 +11,7 @@ use crate::raw::Field;
 use crate::raw::gateway_api as raw;
 use crate::resource::gateway_api::{
     Backend, Filter, GrpcMatch, HttpMatch, L4Rule, PathMatch, PathModifier, Retry, RouteRule,
+    Unusable,
 };
 use crate::span::{Line, Span};
 use crate::validate::{Check, scalar};
@@ -27,9 +28,14 @@ pub(super) fn http_rule(
     span: Span,
     check: &mut Check<'_>,
 ) -> RouteRule<HttpMatch> {
-    let listed = ("matches", raw.matches.span());
     let mut matches = Vec::new();
-    for (entry, raw) in entries(&raw.matches, listed, 0..=MATCHES_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.matches,
+        "matches",
+        raw.matches.span(),
+        0..=MATCHES_MAX,
+        check,
+    ) {
         matches.extend(http_match(raw, entry.span(), check));
     }
     if matches.is_empty() {
@@ -117,9 +123,14 @@ pub(super) fn grpc_rule(
     span: Span,
     check: &mut Check<'_>,
 ) -> RouteRule<GrpcMatch> {
-    let listed = ("matches", raw.matches.span());
     let mut matches = Vec::new();
-    for (entry, raw) in entries(&raw.matches, listed, 0..=MATCHES_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.matches,
+        "matches",
+        raw.matches.span(),
+        0..=MATCHES_MAX,
+        check,
+    ) {
         matches.extend(grpc_match(raw, entry.span(), check));
     }
     if matches.is_empty() {
@@ -148,11 +159,16 @@ pub(super) fn l4_rule(
     field: &Field<Vec<Field<raw::L4Rule>>>,
     check: &mut Check<'_>,
 ) -> Option<L4Rule> {
-    let rules = entries(field, ("rules", check.body()), 1..=1, check);
+    let rules = entries(field, "rules", check.body(), 1..=1, check);
     let (entry, raw) = rules.into_iter().next()?;
-    let listed = ("backendRefs", entry.span());
     let mut backends = Vec::new();
-    for (entry, raw) in entries(&raw.backend_refs, listed, 1..=BACKENDS_MAX, check) {
+    for (entry, raw) in entries(
+        &raw.backend_refs,
+        "backendRefs",
+        entry.span(),
+        1..=BACKENDS_MAX,
+        check,
+    ) {
         backends.extend(backend(raw, entry.span(), check));
     }
     Some(L4Rule {
@@ -170,17 +186,30 @@ where
     for<'f> raw::Filter: From<&'f F>,
 {
     let mut backends = Vec::new();
-    for (entry, raw) in entries(
-        field,
-        ("backendRefs", field.span()),
-        0..=BACKENDS_MAX,
-        check,
-    ) {
+    for (entry, raw) in entries(field, "backendRefs", field.span(), 0..=BACKENDS_MAX, check) {
         let filters = filters(&raw.filters, check);
+        let span = raw.filters.span();
+        let filters = filters.into_iter().map(|one| of_backend(one, span, check));
+        let filters = filters.collect();
         let backend = backend(&raw.unfiltered(), entry.span(), check);
         backends.extend(backend.map(|backend| Backend { filters, ..backend }));
     }
     backends
+}
+
+/// Returns a filter of a backend, among the filters at `span`. CORS is not followed there.
+fn of_backend(filter: Filter, span: Span, check: &mut Check<'_>) -> Filter {
+    let Filter::Cors(cors) = filter else {
+        return filter;
+    };
+    let message = "a filter of type `CORS` is not followed at a backend: its share of the requests gets a response with \
+                   status 500";
+    let found = check.warning(GA041, span, message);
+    found.help("write the filter in the rule");
+    Filter::Unusable(Unusable {
+        filter_type: Arc::from("CORS"),
+        line: cors.line,
+    })
 }
 
 fn retry(field: &Field<raw::Retry>, check: &mut Check<'_>) -> Option<Retry> {

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::gateway_api::{GA101, GA102, GA104, GA120, GA131};
-use crate::raw::Field;
+use crate::diagnostic::codes::gateway_api::{GA101, GA102, GA104, GA120, GA131, GA138};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::raw::{Field, Map};
 use crate::resource::istio::{Lined, Pattern};
 use crate::resource::shared_text;
 use crate::span::Span;
@@ -48,11 +48,67 @@ pub(super) fn required_text(
     None
 }
 
-/// Returns the entries of a list, and reports if there are not `counts` of them. `at` is the name of the field, and the
-/// span around it.
+/// Maximum number of characters of a name.
+pub(super) const NAME_MAX: usize = 253;
+/// Maximum number of options, and of characters of a value of theirs.
+const OPTIONS_MAX: usize = 16;
+const OPTION_MAX: usize = 4096;
+
+/// Reports a text with more characters than the API allows.
+pub(super) fn limit_text(field: &Field<String>, most: usize, check: &mut Check<'_>) {
+    let count = field.get().map_or(0, |text| text.chars().count());
+    if count > most {
+        let message = format!("the text has {count} characters");
+        let found = check.error(GA138, field.span(), message);
+        found.help(format!("write at most {most}"));
+    }
+}
+
+/// Reports a mapping with more entries than the API allows.
+pub(super) fn limit_entries<T>(field: &Field<Map<T>>, most: usize, check: &mut Check<'_>) {
+    let count = field.get().map_or(0, |map| map.0.len());
+    if count > most {
+        let message = format!("the mapping has {count} entries");
+        let found = check.error(GA102, field.span(), message);
+        found.help(format!("write at most {most}"));
+    }
+}
+
+/// Reports options that are more or longer than the API allows.
+pub(super) fn limit_options(field: &Field<Map<String>>, check: &mut Check<'_>) {
+    limit_entries(field, OPTIONS_MAX, check);
+    for (_, _, value) in field.get().into_iter().flat_map(Map::iter) {
+        limit_text(value, OPTION_MAX, check);
+    }
+}
+
+/// Reports a text that another one of its list has as well.
+pub(super) fn unique<'f>(
+    texts: impl Iterator<Item = &'f Field<String>>,
+    code: Code,
+    check: &mut Check<'_>,
+) {
+    let mut seen: Vec<&Field<String>> = Vec::new();
+    for field in texts {
+        let Some(text) = field.get() else {
+            continue;
+        };
+        if let Some(first) = seen.iter().find(|known| known.get() == Some(text)) {
+            let location = check.location(first.span());
+            let found = check.error(code, field.span(), format!("`{text}` is there twice"));
+            found.help("remove one of them, or write another");
+            found.related(location, "the first one");
+        }
+        seen.push(field);
+    }
+}
+
+/// Returns the entries of a list, and reports if there are not `counts` of them. `name` is that of the field, and
+/// `parent` the span around it.
 pub(super) fn entries<'f, T>(
     field: &'f Field<Vec<Field<T>>>,
-    (name, parent): (&str, Span),
+    name: &str,
+    parent: Span,
     counts: RangeInclusive<usize>,
     check: &mut Check<'_>,
 ) -> Vec<(&'f Field<T>, &'f T)> {
@@ -110,7 +166,7 @@ pub(super) fn hosts(
     counts: RangeInclusive<usize>,
     check: &mut Check<'_>,
 ) -> Vec<Lined<Arc<str>>> {
-    let listed = entries(field, ("hostnames", parent), counts, check);
+    let listed = entries(field, "hostnames", parent, counts, check);
     let hosts = listed.into_iter().filter_map(|(entry, _)| {
         Some(Lined {
             value: host(entry, true, check)?,

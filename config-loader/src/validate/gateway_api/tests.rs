@@ -33,8 +33,9 @@ fn document(kind: &str, spec: &str) -> String {
 
 /// Codes about references between objects, which the documents here lack.
 const OF_REFERENCES: &[&str] = &[
-    "GA001", "GA002", "GA004", "GA014", "GA020", "GA021", "GA030", "GA042", "GA044", "GA052",
-    "GA062", "GA063", "GA070", "GA071",
+    "GA001", "GA002", "GA004", "GA005", "GA011", "GA013", "GA014", "GA020", "GA021", "GA030",
+    "GA040", "GA042", "GA043", "GA044", "GA050", "GA051", "GA052", "GA053", "GA060", "GA062",
+    "GA063", "GA070", "GA071", "GA072", "GA073",
 ];
 
 /// Loads a document. Leaves out the warning that the kind has no effect yet, and those about references.
@@ -174,7 +175,7 @@ fn each_code_has_a_document() {
         .flat_map(|(_, codes)| codes.iter().copied())
         .collect();
     // of other tests
-    let elsewhere = ["GA008", "GA009", "GA114", "GA118"];
+    let elsewhere = ["GA008", "GA009", "GA034", "GA114", "GA118"];
     let missing = codes::all()
         .map(|(code, ..)| code.0)
         .filter(|code| code.starts_with("GA"))

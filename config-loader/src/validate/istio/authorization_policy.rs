@@ -19,7 +19,7 @@ use crate::resource::istio::PolicyScope;
 use crate::resource::istio::authorization_policy::{
     Action, AuthorizationPolicy, DRY_RUN, PolicyMode, boolean,
 };
-use crate::validate::istio::security_policies::scope;
+use crate::validate::istio::security_policies::{OF_POLICIES, scope};
 use crate::validate::scalar;
 
 /// Actions by name.
@@ -104,7 +104,13 @@ fn says_so(name: &str) -> bool {
 }
 
 fn policy_scope(raw: &raw::istio::AuthorizationPolicy, check: &mut Check<'_>) -> PolicyScope {
-    scope(&raw.selector, &raw.target_ref, &raw.target_refs, check)
+    scope(
+        &raw.selector,
+        &raw.target_ref,
+        &raw.target_refs,
+        OF_POLICIES,
+        check,
+    )
 }
 
 /// Returns the action; `Deny` if it is unknown.

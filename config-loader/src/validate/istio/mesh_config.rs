@@ -2,68 +2,45 @@
 
 mod providers;
 mod scope;
+mod telemetry;
 mod tls;
+mod tracers;
 
 use traffic::route::PathNormalization;
 
 use super::destination_rule::{connection_pool, keepalive, locality_setting, outlier_detection};
+use super::proxy_settings::proxy_settings;
 use super::virtual_service::retries;
+use super::without_effect::OF_MESH;
 use super::{Check, shared};
-use crate::diagnostic::codes::istio::{MC006, MC101};
+use crate::diagnostic::codes::istio::MC101;
 use crate::parse::Node;
 use crate::raw::Field;
 use crate::raw::istio::MeshConfig as Raw;
-use crate::resource::istio::{MeshConfig, TrafficDefaults};
+use crate::resource::istio::{MeshConfig, ProxySettings, TrafficDefaults};
 use crate::validate::{api, scalar};
 
 /// Fields that have no effect.
-pub const NO_EFFECT: &[&str] = &[
-    "accessLogFormat",
-    "ca",
-    "certificates",
-    "configSources",
-    "defaultProviders",
-    "disableEnvoyListenerLog",
-    "dnsRefreshRate",
-    "enableEnvoyAccessLogService",
-    "enablePrometheusMerge",
-    "enableTracing",
-    "h2UpgradePolicy",
-    "hboneIdleTimeout",
-    "inboundClusterStatName",
-    "inboundTrafficPolicy",
-    "ingressClass",
-    "ingressControllerMode",
-    "ingressSelector",
-    "ingressService",
-    "outboundClusterStatName",
-    "serviceEntryVisibility",
-    "serviceScopeConfigs",
-    "verifyCertificateAtClient",
-    "zoneAwareLbSetting",
-];
-
-/// Fields without effect whose one value is what the proxy does anyway.
-const FOLLOWED: [(&str, &str); 4] = [
-    ("enablePrometheusMerge", "true"),
-    ("enableTracing", "false"),
-    ("h2UpgradePolicy", "DO_NOT_UPGRADE"),
-    ("inboundTrafficPolicy", "PASSTHROUGH"),
-];
-
-/// Fields of `defaultConfig` with the flags that they set.
-const OF_PROXIES: [(&str, &str); 3] = [
-    ("concurrency", "concurrency"),
-    ("drainDuration", "drain-time"),
-    ("terminationDrainDuration", "termination-drain"),
-];
+pub fn without_effect() -> impl Iterator<Item = &'static str> {
+    OF_MESH.roots()
+}
 
 /// Checks a MeshConfig. `root` is its mapping.
 pub fn mesh_config(raw: &Raw, root: &Node, check: &mut Check<'_>) -> MeshConfig {
-    without_effect(root, check);
+    OF_MESH.report(root, "", check);
+    let mut flags = flags(raw, check);
+    providers::rate_limit_flags(&raw.extension_providers, &mut flags, check);
+    let providers = telemetry::providers(&raw.extension_providers, check);
+    let access_log_format = telemetry::access_log_format(raw, check);
     MeshConfig {
+        is_given: true,
+        access_log: telemetry::access_log(raw, &access_log_format),
+        access_log_format,
+        providers,
+        default_providers: telemetry::default_providers(raw, check),
+        proxies: proxies(raw, root, check),
         authorizers: providers::authorizers(&raw.extension_providers, check),
-        flags: flags(raw, root, check),
+        flags,
         path_normalization: path_normalization(raw, check),
         authorities: tls::authorities(&raw.ca_certificates, check),
         disables_auto_mtls: raw.enable_auto_mtls.get() == Some(&false),
@@ -105,52 +82,8 @@ fn path_normalization(raw: &Raw, check: &mut Check<'_>) -> Option<PathNormalizat
     scalar::enum_of(&written.normalization, &names, check)
 }
 
-/// Warns of fields that have no effect.
-fn without_effect(root: &Node, check: &mut Check<'_>) {
-    let mut warn = |span, name: &str| {
-        let found = check.warning(MC101, span, format!("`{name}` has no effect"));
-        found.help("do not rely on it; docs/mesh-config.md lists the fields that have an effect");
-    };
-    for entry in root.entries() {
-        let name = &*entry.key.text;
-        let value = entry.value.get("mode").unwrap_or(&entry.value);
-        let is_followed = |(field, wanted): &(&str, &str)| {
-            *field == name && setting(value).as_deref() == Some(*wanted)
-        };
-        if NO_EFFECT.contains(&name) && !FOLLOWED.iter().any(is_followed) {
-            warn(entry.key.span, name);
-        }
-    }
-    let proxies = root.get("defaultConfig");
-    for entry in proxies.map_or(&[][..], Node::entries) {
-        let name = &*entry.key.text;
-        let is_read = OF_PROXIES.iter().any(|(field, _)| *field == name);
-        if !is_read && name != "gatewayTopology" {
-            warn(entry.key.span, &format!("defaultConfig.{name}"));
-        }
-    }
-    let topology = proxies.and_then(|proxies| proxies.get("gatewayTopology"));
-    for entry in topology.map_or(&[][..], Node::entries) {
-        if &*entry.key.text != "numTrustedProxies" {
-            let name = format!("defaultConfig.gatewayTopology.{}", entry.key.text);
-            warn(entry.key.span, &name);
-        }
-    }
-}
-
-/// Returns a scalar as text.
-fn setting(node: &Node) -> Option<String> {
-    use crate::parse::Value;
-    match &node.value {
-        Value::Text(text) => Some(text.to_string()),
-        Value::Int(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Null | Value::Float(_) | Value::List(_) | Value::Map(_) => None,
-    }
-}
-
 /// Returns the values for flags of the proxy.
-fn flags(raw: &Raw, root: &Node, check: &mut Check<'_>) -> Vec<(&'static str, String)> {
+fn flags(raw: &Raw, check: &mut Check<'_>) -> Vec<(&'static str, String)> {
     let mut flags: Vec<(&'static str, String)> = Vec::new();
     let mut set = |flag, value: Option<String>| flags.extend(value.map(|value| (flag, value)));
     let text = |field: &Field<String>| shared::text(field).map(str::to_owned);
@@ -161,20 +94,6 @@ fn flags(raw: &Raw, root: &Node, check: &mut Check<'_>) -> Vec<(&'static str, St
         (!aliases.is_empty()).then(|| aliases.join(",")),
     );
     set("root-namespace", text(&raw.root_namespace));
-    let access_log = api::enum_of(
-        &raw.access_log_encoding,
-        &[("TEXT", "text"), ("JSON", "json")],
-        check,
-    );
-    let path = text(&raw.access_log_file);
-    set(
-        "access-log",
-        match (raw.access_log_file.get(), &path) {
-            (Some(_), None) => Some("off".to_owned()),
-            _ => access_log.map(str::to_owned),
-        },
-    );
-    set("access-log-path", path.filter(|path| path != "/dev/stdout"));
     if scalar::duration_or_zero(&raw.protocol_detection_timeout, check)
         .is_some_and(|time| !time.is_zero())
     {
@@ -206,35 +125,13 @@ fn flags(raw: &Raw, root: &Node, check: &mut Check<'_>) -> Vec<(&'static str, St
         let port = api::port(field, check);
         set(flag, port.map(|port| format!("{address}:{port}")));
     }
-    let proxies = root.get("defaultConfig");
-    for (field, flag) in OF_PROXIES {
-        let node = proxies.and_then(|proxies| proxies.get(field));
-        let value = node.and_then(|node| of_proxies(node, field == "concurrency", check));
-        set(flag, value.filter(|value| value != "0"));
-    }
-    let topology = proxies.and_then(|proxies| proxies.get("gatewayTopology"));
-    let node = topology.and_then(|topology| topology.get("numTrustedProxies"));
-    set(
-        "trusted-hops",
-        node.and_then(|node| of_proxies(node, true, check)),
-    );
     flags
 }
 
-/// Returns a number or duration of `defaultConfig`.
-fn of_proxies(node: &Node, is_number: bool, check: &mut Check<'_>) -> Option<String> {
-    let value = setting(node)?;
-    let is_valid = match is_number {
-        true => value.parse::<u8>().is_ok(),
-        false => scalar::parse_duration(&value).is_ok_and(|nanos| nanos >= 0),
-    };
-    if !is_valid {
-        let (kind, example) = match is_number {
-            true => ("a number from 0 to 255", "2"),
-            false => ("a duration", "45s"),
-        };
-        let found = check.error(MC006, node.span, format!("`{value}` is not {kind}"));
-        found.help(format!("write for example `{example}`"));
+/// Returns the settings of proxies.
+fn proxies(raw: &Raw, root: &Node, check: &mut Check<'_>) -> ProxySettings {
+    match (raw.default_config.get(), root.get("defaultConfig")) {
+        (Some(raw), Some(root)) => proxy_settings(raw, root, "defaultConfig.", check),
+        _ => ProxySettings::default(),
     }
-    is_valid.then_some(value)
 }

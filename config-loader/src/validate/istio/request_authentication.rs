@@ -16,7 +16,7 @@ use crate::resource::istio::{
     JwtRule, KeySource, RemoteKeys, RequestAuthentication, TokenLocation,
 };
 use crate::span::Span;
-use crate::validate::istio::security_policies::scope;
+use crate::validate::istio::security_policies::{OF_POLICIES, scope};
 use crate::validate::scalar;
 
 /// Time limit of a fetch that has none.
@@ -41,9 +41,17 @@ pub fn request_authentication(
     raw: &raw::istio::RequestAuthentication,
     check: &mut Check<'_>,
 ) -> RequestAuthentication {
-    let scope = scope(&raw.selector, &raw.target_ref, &raw.target_refs, check);
+    let scope = scope(
+        &raw.selector,
+        &raw.target_ref,
+        &raw.target_refs,
+        OF_POLICIES,
+        check,
+    );
     let mut rules: Vec<JwtRule> = Vec::new();
+    let mut outputs = Vec::new();
     for (field, raw) in scalar::items(&raw.jwt_rules, check) {
+        outputs.extend(output_fields(raw).filter_map(output_name));
         let span = shared::location(&raw.issuer, field.span());
         let Some(rule) = rule(raw, field.span(), check) else {
             continue;
@@ -59,6 +67,7 @@ pub fn request_authentication(
     RequestAuthentication {
         scope,
         rules,
+        outputs,
         is_denying: false,
     }
 }
@@ -231,20 +240,29 @@ fn words(raw: &RawRule, check: &mut Check<'_>) -> Box<[Box<str>]> {
     words
 }
 
-/// Returns the name of a header that the proxy sets; `None` if there is none.
-fn output_header(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
+/// Iterates over the fields of a rule that name headers which the proxy sets.
+fn output_fields(raw: &RawRule) -> impl Iterator<Item = &Field<String>> {
+    let claims = raw.output_claim_to_headers.get().into_iter().flatten();
+    let claims = claims.filter_map(|entry| Some(&entry.get()?.header));
+    claims.chain([&raw.output_payload_to_header])
+}
+
+/// Returns the name of a header that the proxy may set, in lower case.
+fn output_name(field: &Field<String>) -> Option<Arc<str>> {
     let name = shared::text(field)?.to_ascii_lowercase();
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if !name.bytes().all(is_allowed) || FRAMING.contains(&&*name) {
-        let found = check.error(
-            JW006,
-            field.span(),
-            format!("`{name}` cannot be an output header"),
-        );
+    (name.bytes().all(is_allowed) && !FRAMING.contains(&&*name)).then(|| name.into())
+}
+
+/// Returns the name of a header that the proxy sets; `None` if there is none.
+fn output_header(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
+    let (written, name) = (shared::text(field)?, output_name(field));
+    if name.is_none() {
+        let message = format!("`{written}` cannot be an output header");
+        let found = check.error(JW006, field.span(), message);
         found.help("write letters, digits, `-` and `_`, and not a header of the message itself");
-        return None;
     }
-    Some(name.into())
+    name
 }
 
 fn claim_headers(raw: &RawRule, check: &mut Check<'_>) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
@@ -430,5 +448,27 @@ mod tests {
         let policy = policies.next().expect("it stands in");
         assert!(policy.spec.is_denying);
         assert_eq!(policy.spec.scope.selector["app"], "a");
+    }
+
+    #[test]
+    fn rejected_policy_keeps_the_names_of_its_output_headers() {
+        for broken in [
+            "audience: [a], outputClaimToHeaders: [{header: X-Tier, claim: tier}]",
+            "jwks: '{}', outputClaimToHeaders: [{header: X-Tier, claim: tier}]",
+            "outputClaimToHeaders: [{header: X-Tier, clam: tier}]",
+            "outputClaimToHeaders: [{header: X-Tier, claim: a}, {header: x-tier, claim: b}]",
+            "outputPayloadToHeader: x-tier, fromHeader: []",
+            "outputPayloadToHeader: x-tier, outputClaimToHeaders: [{header: host, claim: a}]",
+        ] {
+            let (set, _) = load(&document(&with(broken)));
+            let mut policies = set.request_authentications.values();
+            let policy = &policies.next().expect("it stands in").spec;
+            assert!(policy.is_denying, "{broken}");
+            assert!(
+                policy.outputs.iter().all(|name| **name == *"x-tier"),
+                "{broken}"
+            );
+            assert!(!policy.outputs.is_empty(), "{broken}");
+        }
     }
 }

@@ -4,26 +4,31 @@
 //! A policy of the set is compared only with what is in the set. Without it, as in a check of a single file, nothing is
 //! said.
 
+mod clients;
 mod covers;
 mod effects;
 mod gateways;
+mod paths;
 mod policies;
 mod tokens;
 
 use policies::Policies;
 
+use crate::Fleet;
 use crate::diagnostic::Diagnostic;
 use crate::resource::ResourceSet;
 
 /// Checks the rules of policies by themselves, and against each other.
-pub(super) fn check_rules(set: &ResourceSet, root_namespace: &str, found: &mut Vec<Diagnostic>) {
-    Policies::new(set, root_namespace).check_rules(found);
+pub(super) fn check_rules(set: &ResourceSet, fleet: &Fleet, found: &mut Vec<Diagnostic>) {
+    Policies::new(set, fleet.root_namespace()).check_rules(found);
+    paths::check(set, fleet.path_normalization, found);
 }
 
 /// Checks policies against workloads, gateways, routes and tokens.
-pub(super) fn check(set: &ResourceSet, root_namespace: &str, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(set: &ResourceSet, fleet: &Fleet, found: &mut Vec<Diagnostic>) {
     tokens::check_claims(set, found);
-    let policies = Policies::new(set, root_namespace);
+    gateways::check_targets(set, found);
+    let policies = Policies::new(set, fleet.root_namespace());
     for policy in &policies.all {
         policies.check_selector(policy, found);
         policies.check_raw_ports(policy, found);
@@ -31,7 +36,11 @@ pub(super) fn check(set: &ResourceSet, root_namespace: &str, found: &mut Vec<Dia
         policies.check_longer_paths(policy, found);
         gateways::check(&policies, policy, found);
         tokens::check_policy(&policies, policy, found);
+        clients::check_addresses(&policies, policy, fleet, found);
+        clients::check_outputs(&policies, policy, found);
     }
+    policies.check_detected_ports(found);
+    clients::check_routes(&policies, found);
     tokens::check(&policies, found);
 }
 

@@ -30,6 +30,19 @@ pub(super) fn warning<T>(
     found
 }
 
+/// Returns a note about a line of an object.
+pub(super) fn note<T>(
+    object: &Object<T>,
+    code: Code,
+    line: Line,
+    field: &str,
+    message: String,
+) -> Diagnostic {
+    let mut found = warning(object, code, line, field.to_owned(), message);
+    found.severity = Severity::Note;
+    found
+}
+
 /// Returns the location of a line of an object.
 pub(super) fn location<T>(object: &Object<T>, line: Line) -> Location {
     let mut location = Location::whole_file(object.provenance.file.clone());

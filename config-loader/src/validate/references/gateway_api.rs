@@ -1,88 +1,65 @@
 //! Gateway API: Gateways that no controller serves, listeners that are not accepted, routes that attach to nothing, and
 //! references that do not hold.
 
+mod backend_tls;
+mod backends;
+pub(super) mod matches;
+
 use std::collections::HashMap;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::finding::{location, warning};
+use super::finding::{location, note, warning};
+use super::service_routes;
+use crate::Fleet;
+use backends::{Place, placed};
+
 use crate::catalog::View;
+use crate::catalog::gateway_api::status::GatewayAddresses;
 use crate::catalog::gateway_api::{
-    AttachingRoute, AttachmentProblem, BackendProblem, ClassOf, Gateways, ListenerProblem,
-    ReferenceProblem, Referrer, ServedGateway, ServedListener, backend, class_of, seniority,
+    AttachingRoute, AttachmentProblem, ClassOf, GatewayProblem, Gateways, ListenerProblem,
+    PlacedListener, ReferenceProblem, Referrer, ServedGateway, ServedListener, backend, class_of,
+    has_built_in_class, mesh_backend, seniority, service_of,
 };
 use crate::diagnostic::codes::gateway_api::{
-    GA001, GA002, GA004, GA010, GA014, GA020, GA021, GA030, GA041, GA042, GA044, GA052, GA062,
-    GA063, GA070, GA071,
+    GA001, GA002, GA004, GA010, GA011, GA014, GA020, GA021, GA030, GA042, GA044,
 };
 use crate::diagnostic::{Code, Diagnostic, Severity, suggest};
 use crate::kind::ObjectRef;
 use crate::resource::gateway_api::{
-    BackendRef, BackendTLSPolicy, Filter, GROUP, HTTPRoute, ObjectReference, ParentRef, RouteRule,
-    TCPRoute,
+    BackendRef, GROUP, ObjectReference, ParentRef, RouteRule, TCPRoute,
 };
+use crate::resource::istio::Bind;
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-/// Checks all objects of the Gateway API, as the proxies of this controller see them.
-pub(super) fn check(
-    set: &ResourceSet,
-    domain: &str,
-    controller: &str,
-    found: &mut Vec<Diagnostic>,
-) {
+/// Checks all objects of the Gateway API but HTTPRoutes and GRPCRoutes, as the proxies of a fleet see them.
+pub(super) fn check(set: &ResourceSet, domain: &str, fleet: &Fleet, found: &mut Vec<Diagnostic>) {
     let view = View::from(set);
+    let controller = fleet.gateway_controller();
     let gateways = Gateways::of(view, controller);
     check_classes(view, set, controller, found);
     for gateway in gateways.iter() {
         check_listeners(gateway, found);
     }
+    check_addresses(set, &gateways, fleet, found);
     let world = World {
-        view,
         set,
         domain,
         gateways: &gateways,
     };
-    for route in set.http_routes.values() {
-        check_backend_filters(route, found);
-        world.route(route, http_backends(&route.spec.rules), found);
-    }
-    for route in set.grpc_routes.values() {
-        world.route(route, http_backends(&route.spec.rules), found);
-    }
     for route in set.tls_routes.values() {
-        let backends = route.spec.rule.backends.iter().map(|one| &one.target);
-        world.route(route, backends, found);
+        let targets = route.spec.rule.targets().enumerate();
+        let placed = targets.map(|(index, target)| (Place::of_connections(index), target));
+        world.route(route, placed, found);
     }
     for route in set.tcp_routes.values() {
-        let backends = route.spec.rule.backends.iter().map(|one| &one.target);
-        world.route(route, backends, found);
+        let targets = route.spec.rule.targets().enumerate();
+        let placed = targets.map(|(index, target)| (Place::of_connections(index), target));
+        world.route(route, placed, found);
     }
     world.check_tcp_routes(found);
-    check_backend_tls_policies(set, found);
-}
-
-/// Returns the backends of rules, with those of mirrors.
-fn http_backends<M>(rules: &[RouteRule<M>]) -> impl Iterator<Item = &BackendRef> {
-    fn mirror(filter: &Filter) -> Option<&BackendRef> {
-        match filter {
-            Filter::Mirror(mirror) => Some(&mirror.target),
-            _ => None,
-        }
-    }
-    rules.iter().flat_map(|rule| {
-        let of_backends = rule.backends.iter().flat_map(|backend| {
-            let mirrors = backend.filters.iter().filter_map(mirror);
-            std::iter::once(&backend.target).chain(mirrors)
-        });
-        let mirrors = rule.filters.iter().filter_map(mirror);
-        mirrors.chain(of_backends)
-    })
-}
-
-fn note<T>(object: &Object<T>, code: Code, line: Line, field: &str, message: String) -> Diagnostic {
-    let mut found = warning(object, code, line, field.to_owned(), message);
-    found.severity = Severity::Note;
-    found
+    backend_tls::check(view, domain, found);
 }
 
 /// Reports Gateways that this controller does not serve.
@@ -97,8 +74,12 @@ fn check_classes(view: View<'_>, set: &ResourceSet, controller: &str, found: &mu
                 let message =
                     format!("no GatewayClass has the name `{class}`: the Gateway is not served");
                 let mut diagnostic = note(gateway, GA001, line, field, message);
+                let instead = match has_built_in_class(gateway) {
+                    true => "write `strait`, or add",
+                    false => "add",
+                };
                 diagnostic.help(format!(
-                    "write `strait`, or add a GatewayClass `{class}` with `controllerName: {controller}`"
+                    "{instead} a GatewayClass `{class}` with `controllerName: {controller}`"
                 ));
                 diagnostic
             }
@@ -126,13 +107,9 @@ fn check_classes(view: View<'_>, set: &ResourceSet, controller: &str, found: &mu
 fn check_listeners(gateway: &ServedGateway<'_>, found: &mut Vec<Diagnostic>) {
     for served in &gateway.listeners {
         match served.set {
-            None => check_listener((&**gateway.object, "Gateway"), served, found),
+            None => check_listener(&**gateway.object, "Gateway", served, found),
             Some(index) => {
-                check_listener(
-                    (&**gateway.sets[index].object, "ListenerSet"),
-                    served,
-                    found,
-                );
+                check_listener(&**gateway.sets[index].object, "ListenerSet", served, found);
             }
         }
     }
@@ -148,16 +125,11 @@ fn check_listeners(gateway: &ServedGateway<'_>, found: &mut Vec<Diagnostic>) {
         );
         found.push(diagnostic);
     }
-    if let Some(policy) = gateway.policy {
-        let id = &gateway.object.id;
-        let message = format!(
-            "{policy} is attached to this Gateway: only proxies of its own serve it, which apply the policy"
-        );
-        let mut diagnostic = warning(gateway.object, GA014, Line(0), "spec".to_owned(), message);
-        diagnostic.help(format!(
-            "run one in namespace {} with the label `gateway.networking.k8s.io/gateway-name: {}`",
-            id.namespace, id.name
-        ));
+    if let Some(GatewayProblem::UnsupportedAddress(name)) = gateway.problem() {
+        let message = format!("the address `{name}` is not supported: no listener is opened");
+        let field = "spec.addresses".to_owned();
+        let mut diagnostic = warning(gateway.object, GA020, Line(0), field, message);
+        diagnostic.help("write an address of type IPAddress, or none");
         found.push(diagnostic);
     }
     if let (Some(Err(problem)), Some(target)) = (
@@ -174,6 +146,80 @@ fn check_listeners(gateway: &ServedGateway<'_>, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Reports listeners whose address and port an Istio Gateway has, or an older Gateway.
+fn check_addresses(
+    set: &ResourceSet,
+    gateways: &Gateways<'_>,
+    fleet: &Fleet,
+    found: &mut Vec<Diagnostic>,
+) {
+    let servers = set.gateways.values().flat_map(|gateway| {
+        let servers = gateway.spec.servers.iter();
+        servers.filter_map(move |server| {
+            let ip = match server.bind {
+                Bind::Default => Ipv6Addr::UNSPECIFIED.into(),
+                Bind::Ip(ip) => ip,
+                Bind::Unix(_) => return None,
+            };
+            Some((SocketAddr::new(ip, server.port), &gateway.id))
+        })
+    });
+    let istio: HashMap<SocketAddr, &ObjectRef> = servers.collect();
+    let by_address = gateways.by_address(fleet.root_namespace(), |gateway| {
+        match fleet.has_gateway_pool {
+            true => GatewayAddresses::of(gateway).written,
+            false => gateway.addresses(&[]),
+        }
+    });
+    for (address, listeners) in by_address {
+        for (placed, other) in &listeners.guarded {
+            found.push(guarded(placed, &other.gateway.object.id));
+        }
+        let of_istio = istio.get(&address).into_iter().flat_map(|id| {
+            let opened = listeners.opened.iter();
+            opened.map(|placed| (placed, id.to_string()))
+        });
+        let lost = listeners.lost.iter();
+        let lost = lost.map(|(placed, older)| (placed, older.gateway.object.id.to_string()));
+        for (placed, owner) in of_istio.chain(lost) {
+            let listener = placed.served.listener;
+            let message = format!(
+                "{owner} has the address and port: a proxy that serves both does not open listener `{}`",
+                listener.name
+            );
+            let mut diagnostic = about_port(placed, GA011, message);
+            diagnostic.help(
+                "give the listener another port or host, or the Gateway an address of its own",
+            );
+            found.push(diagnostic);
+        }
+    }
+}
+
+/// Reports a listener whose Gateway shares the address with one that has other policies.
+fn guarded(placed: &PlacedListener<'_, '_>, other: &ObjectRef) -> Diagnostic {
+    let message = format!(
+        "policies are attached to the Gateway, and not the same ones to {other}, which has the address and port as well: a \
+         proxy that serves both does not open listener `{}`",
+        placed.served.listener.name
+    );
+    let mut diagnostic = about_port(placed, GA014, message);
+    diagnostic.help("give the Gateway an address of its own, by `spec.addresses` or --gateway-addresses, or the listener another port");
+    diagnostic
+}
+
+fn about_port(placed: &PlacedListener<'_, '_>, code: Code, message: String) -> Diagnostic {
+    let listener = placed.served.listener;
+    let field = format!("spec.listeners[{}].port", listener.name);
+    match placed.served.set {
+        None => warning(placed.gateway.object, code, listener.line, field, message),
+        Some(set) => {
+            let set = placed.gateway.sets[set].object;
+            warning(set, code, listener.line, field, message)
+        }
+    }
+}
+
 /// Field with a reference.
 struct Reference<'a, T> {
     object: &'a Object<T>,
@@ -184,31 +230,18 @@ struct Reference<'a, T> {
 
 impl<T> Reference<'_, T> {
     fn diagnostic(&self, target: &ObjectReference, problem: &ReferenceProblem) -> Diagnostic {
-        let (code, message) = match problem {
-            ReferenceProblem::InvalidKind => {
-                let message = format!(
-                    "{} `{}` cannot be referred to here",
-                    target.kind, target.name
-                );
-                (GA030, message)
-            }
-            ReferenceProblem::NotFound(what) => (GA030, what.clone()),
-            ReferenceProblem::NotPermitted => return self.missing_grant(target),
-        };
-        let mut diagnostic = warning(self.object, code, target.line, self.field.clone(), message);
+        if *problem == ReferenceProblem::NotPermitted {
+            return self.missing_grant(target);
+        }
+        let message = problem.describe(target);
+        let field = self.field.clone();
+        let mut diagnostic = warning(self.object, GA030, target.line, field, message);
         diagnostic.help("the listener serves without what is missing, or not at all: certificates are Secrets with `tls.crt` and `tls.key`, CA certificates ConfigMaps or Secrets with `ca.crt`");
         diagnostic
     }
 
     fn missing_grant(&self, target: &ObjectReference) -> Diagnostic {
-        let ObjectReference {
-            kind,
-            namespace,
-            name,
-            ..
-        } = target;
-        let message =
-            format!("no ReferenceGrant permits this reference to {kind} {namespace}/{name}");
+        let message = ReferenceProblem::NotPermitted.describe(target);
         let mut diagnostic = warning(self.object, GA021, target.line, self.field.clone(), message);
         let referrer = Referrer {
             kind: self.kind,
@@ -220,7 +253,8 @@ impl<T> Reference<'_, T> {
 }
 
 fn check_listener<T>(
-    (object, kind): (&Object<T>, &str),
+    object: &Object<T>,
+    kind: &str,
     served: &ServedListener<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -246,6 +280,9 @@ fn check_listener<T>(
             "listener `{name}` is not accepted: {} is not supported",
             listener.protocol.as_str()
         )),
+        None if !served.is_usable() && served.certificate_problems().next().is_none() => Some(
+            format!("listener `{name}` is not opened: it has no certificate"),
+        ),
         None if served.is_usable() && !served.is_served() => Some(format!(
             "listener `{name}` is not opened: {} with these settings is not followed yet",
             listener.protocol.as_str()
@@ -259,8 +296,13 @@ fn check_listener<T>(
     if let Some(message) = message {
         let field = format!("spec.listeners[{name}]");
         let mut diagnostic = warning(object, GA020, listener.line, field, message);
-        diagnostic
-            .help("give the listener another port, host or protocol; HTTP and HTTPS are served");
+        diagnostic.help(match &served.problem {
+            Some(ListenerProblem::NoValidCaCertificate) => {
+                "write a ConfigMap or Secret with `ca.crt`, and a ReferenceGrant if it is of another namespace"
+            }
+            None if !served.is_usable() => "write `tls.certificateRefs`",
+            _ => "give the listener another port, host or protocol; HTTP, HTTPS, TLS and TCP are served",
+        });
         found.push(diagnostic);
     }
     let at = |field: &str| Reference {
@@ -272,11 +314,7 @@ fn check_listener<T>(
         found.push(at("tls.certificateRefs").diagnostic(target, problem));
     }
     if let Some(clients) = &served.clients {
-        let written = clients
-            .validation
-            .authorities
-            .iter()
-            .zip(&clients.authorities);
+        let written = clients.references.iter().zip(&clients.authorities);
         let problems = written.filter_map(|(target, one)| Some((target, one.as_ref().err()?)));
         for (target, problem) in problems {
             found.push(at("tls.frontend").diagnostic(target, problem));
@@ -284,93 +322,103 @@ fn check_listener<T>(
     }
 }
 
-/// Reports filters of backends that are not followed yet.
-fn check_backend_filters(route: &Object<HTTPRoute>, found: &mut Vec<Diagnostic>) {
-    let backends = route.spec.rules.iter().flat_map(|rule| &rule.backends);
-    for backend in backends.filter(|backend| !backend.has_only_header_edits()) {
-        let message = "only header modifiers are followed in filters of a backend: its share of the requests gets a \
-                       response with status 500"
-            .to_owned();
-        let field = "spec.rules[].backendRefs[].filters".to_owned();
-        let line = backend.target.object.line;
-        let mut diagnostic = warning(route, GA041, line, field, message);
-        diagnostic.help("write the filter in the rule");
-        found.push(diagnostic);
-    }
-}
-
 /// State that routes are checked against.
-struct World<'a> {
-    view: View<'a>,
-    set: &'a ResourceSet,
-    domain: &'a str,
-    gateways: &'a Gateways<'a>,
+pub(super) struct World<'a> {
+    pub(super) set: &'a ResourceSet,
+    /// Domain of the mesh.
+    pub(super) domain: &'a str,
+    pub(super) gateways: &'a Gateways<'a>,
 }
 
 impl World<'_> {
+    /// Checks an HTTPRoute or GRPCRoute with these rules.
+    pub(super) fn route_of_requests<'r, T, M>(
+        &self,
+        route: &'r Object<T>,
+        rules: &'r [RouteRule<M>],
+    ) -> Vec<Diagnostic>
+    where
+        AttachingRoute<'r>: From<&'r Object<T>>,
+    {
+        let mut found = Vec::new();
+        self.route(route, placed(rules), &mut found);
+        let mut parents = AttachingRoute::from(route).parents.iter();
+        let is_ours = |parent| self.gateways.attach(route.into(), parent).is_some();
+        if parents.any(is_ours) {
+            backends::check_weights(route, rules, &mut found);
+        }
+        found
+    }
+
     /// Reports parents that a route does not attach to, and backends that do not hold.
     fn route<'r, T>(
         &self,
         object: &'r Object<T>,
-        backends: impl Iterator<Item = &'r BackendRef>,
+        backends: impl Iterator<Item = (Place, &'r BackendRef)>,
         found: &mut Vec<Diagnostic>,
     ) where
         AttachingRoute<'r>: From<&'r Object<T>>,
     {
+        let view = View::from(self.set);
         let route = AttachingRoute::from(object);
-        let mut is_served = false;
+        let (mut is_served, mut is_in_mesh) = (false, false);
         for (index, parent) in route.parents.iter().enumerate() {
             let field = format!("spec.parentRefs[{index}]");
             match self.gateways.attach(route, parent) {
                 Some(Ok(_)) => is_served = true,
                 Some(Err(problem)) => {
                     is_served = true;
-                    found.push(self.unattached((object, route), parent, (field, problem)));
+                    found.push(self.unattached(object, parent, field, problem));
                 }
-                None => found.extend(self.unknown_parent(object, parent, field)),
+                None => match service_of(view, route, parent, self.domain) {
+                    Some(Ok(_)) => {
+                        is_in_mesh = true;
+                        service_routes::check_fields(object, route, parent, found);
+                    }
+                    Some(Err(problem)) => {
+                        let problem = service_routes::unattached(object, parent, field, problem);
+                        found.push(problem);
+                    }
+                    None => found.extend(self.unknown_parent(object, parent, field)),
+                },
             }
         }
-        if !is_served {
+        if !is_served && !is_in_mesh {
             return;
         }
-        for target in backends {
+        for (place, target) in backends {
+            let resolved = match is_served {
+                true => backend(view, &object.id, target, self.domain),
+                false => mesh_backend(view, target, self.domain),
+            };
+            let Err(problem) = resolved else {
+                continue;
+            };
+            let target = &target.object;
             let at = Reference {
                 object,
                 kind: object.id.kind.as_str(),
-                field: "spec.rules[].backendRefs".to_owned(),
+                field: place.field(),
             };
-            let Err(problem) = backend(self.view, &object.id, target, self.domain) else {
+            if problem == ReferenceProblem::NotPermitted {
+                found.push(at.missing_grant(target));
                 continue;
-            };
-            let (code, what) = match problem {
-                BackendProblem::NotPermitted => {
-                    found.push(at.missing_grant(&target.object));
-                    continue;
-                }
-                BackendProblem::InvalidKind => {
-                    let what = format!("{} cannot be a backend", target.object.kind);
-                    (GA070, what)
-                }
-                BackendProblem::NotFound(what) => (GA071, what),
-                BackendProblem::TlsNotFollowed(policy) => (
-                    GA063,
-                    format!("{policy} applies, which is not followed yet"),
-                ),
-            };
-            let message =
-                format!("{what}: its share of the requests gets a response with status 500");
-            let line = target.object.line;
-            let mut diagnostic = warning(object, code, line, at.field, message);
-            diagnostic.help("write a Service or ServiceImport that exists, and one of its ports");
+            }
+            let what = problem.describe(target);
+            let message = format!("{what}: {}", place.fate(object.id.kind));
+            let code = backends::code_of(&problem);
+            let mut diagnostic = warning(object, code, target.line, at.field, message);
+            diagnostic.help(backends::advice(&problem));
             found.push(diagnostic);
         }
     }
 
     fn unattached<T>(
         &self,
-        (object, route): (&Object<T>, AttachingRoute<'_>),
+        object: &Object<T>,
         parent: &ParentRef,
-        (field, problem): (String, AttachmentProblem),
+        field: String,
+        problem: AttachmentProblem,
     ) -> Diagnostic {
         let target = &parent.object;
         let name = format!("{}/{}", target.namespace, target.name);
@@ -391,14 +439,16 @@ impl World<'_> {
                 "its listeners do not allow routes of this kind or namespace",
                 format!(
                     "add the kind or the namespace {} to `allowedRoutes` of a listener",
-                    route.id.namespace
+                    object.id.namespace
                 ),
             ),
             AttachmentProblem::NoMatchingListenerHostname => {
                 let hosts = listeners
                     .iter()
                     .filter_map(|one| one.listener.hostname.as_deref());
-                let hosts: Vec<&str> = hosts.collect();
+                let mut hosts: Vec<&str> = hosts.collect();
+                hosts.sort_unstable();
+                hosts.dedup();
                 (
                     "its listeners have other hosts",
                     format!("their hosts are: {}", hosts.join(", ")),
@@ -419,19 +469,10 @@ impl World<'_> {
         field: String,
     ) -> Option<Diagnostic> {
         let target = &parent.object;
-        let name = crate::kind::Name {
-            namespace: Arc::clone(&target.namespace),
-            name: Arc::clone(&target.name),
-        };
+        let name = target.to_name();
         let exists = match &*target.kind {
             "Gateway" => self.set.kubernetes_gateways.contains_key(&name),
             "ListenerSet" => self.set.listener_sets.contains_key(&name),
-            "Service" if target.group.is_empty() => {
-                let message = "routes of a Service are not followed yet".to_owned();
-                let mut diagnostic = warning(object, GA052, target.line, field, message);
-                diagnostic.help("write a VirtualService for the host of the Service");
-                return Some(diagnostic);
-            }
             _ => return None,
         };
         if exists || *target.group != *GROUP {
@@ -461,10 +502,7 @@ impl World<'_> {
             let mut has_any = false;
             for (parent, attached) in attached {
                 for one in attached {
-                    let key = (
-                        one.gateway.owner(one.listener),
-                        &*one.listener.listener.name,
-                    );
+                    let key = one.gateway.id_of(one.listener);
                     let owner = *owners.entry(key).or_insert(route);
                     has_any |= Arc::ptr_eq(owner, route);
                     if !Arc::ptr_eq(owner, route) {
@@ -483,33 +521,6 @@ impl World<'_> {
                 diagnostic.related(location(owner, Line(0)), "this one serves");
                 found.push(diagnostic);
             }
-        }
-    }
-}
-
-/// Reports BackendTLSPolicies whose targets older ones have.
-fn check_backend_tls_policies(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
-    let mut policies: Vec<&Arc<Object<BackendTLSPolicy>>> =
-        set.backend_tls_policies.values().collect();
-    policies.sort_by_cached_key(|policy| seniority(policy));
-    let mut owners = HashMap::new();
-    for policy in policies {
-        for (index, target) in policy.spec.targets.iter().enumerate() {
-            let ObjectReference {
-                group, kind, name, ..
-            } = &target.object;
-            let key = (&policy.id.namespace, group, kind, name, &target.section);
-            let owner = *owners.entry(key).or_insert(policy);
-            if Arc::ptr_eq(owner, policy) {
-                continue;
-            }
-            let message = format!("{} is older, and has the same target", owner.id);
-            let field = format!("spec.targetRefs[{index}]");
-            let mut diagnostic = warning(policy, GA062, target.object.line, field, message);
-            diagnostic
-                .help("keep one policy for a Service, or name different ports by `sectionName`");
-            diagnostic.related(location(owner, Line(0)), "this one counts");
-            found.push(diagnostic);
         }
     }
 }

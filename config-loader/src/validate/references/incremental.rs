@@ -96,6 +96,16 @@ const FILES: &[&[&str]] = &[
         "{kind: BackendTrafficPolicy, apiVersion: gateway.envoyproxy.io/v1alpha1, metadata: {name: p, namespace: a}, spec: {targetRefs: [{kind: Service, name: alias}]}}",
     ],
     &[
+        "{kind: Telemetry, apiVersion: telemetry.istio.io/v1, metadata: {name: t, namespace: a}, spec: {accessLogging: [{providers: [{name: envoy}]}]}}",
+        "{kind: Telemetry, apiVersion: telemetry.istio.io/v1, metadata: {name: t, namespace: a}, spec: {selector: {matchLabels: {app: x}}, metrics: [{}]}}",
+    ],
+    &[
+        "{kind: Telemetry, apiVersion: telemetry.istio.io/v1, metadata: {name: u, namespace: a}, spec: {tracing: [{randomSamplingPercentage: 1}]}}",
+    ],
+    &[
+        "{kind: ProxyConfig, apiVersion: networking.istio.io/v1beta1, metadata: {name: p, namespace: a}, spec: {concurrency: 2}}",
+    ],
+    &[
         "{kind: PeerAuthentication, apiVersion: security.istio.io/v1, metadata: {name: p, namespace: a}, spec: {mtls: {mode: STRICT}}}",
     ],
     &[
@@ -105,6 +115,28 @@ const FILES: &[&[&str]] = &[
     &[
         "{kind: Sidecar, apiVersion: networking.istio.io/v1, metadata: {name: t, namespace: a}, spec: {workloadSelector: {labels: {version: v1}}, egress: [{hosts: ['*/*.example']}]}}",
         "{kind: Sidecar, apiVersion: networking.istio.io/v1, metadata: {name: t, namespace: a}, spec: {outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: y.example, port: {number: 80}}}}}",
+    ],
+    &[
+        "{kind: Gateway, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: api, namespace: a}, spec: {gatewayClassName: strait, listeners: [{name: x, protocol: HTTP, port: 80}]}}",
+        "{kind: Gateway, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: api, namespace: a}, spec: {gatewayClassName: strait, listeners: [{name: z, protocol: HTTP, port: 81, hostname: '*.example', allowedRoutes: {namespaces: {from: All}}}]}}",
+        "{kind: Gateway, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: api, namespace: a}, spec: {gatewayClassName: other, listeners: [{name: x, protocol: TCP, port: 80}]}}",
+    ],
+    &[
+        "{kind: HTTPRoute, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: r, namespace: a}, spec: {parentRefs: [{name: api, sectionName: x}], rules: [{backendRefs: [{name: web, port: 80}]}]}}",
+        "{kind: HTTPRoute, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: r, namespace: a}, spec: {parentRefs: [{name: api}, {group: '', kind: Service, name: web}], hostnames: [x.example], rules: [{backendRefs: [{name: web, namespace: b, port: 81}]}]}}",
+    ],
+    &[
+        "{kind: HTTPRoute, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: r, namespace: b}, spec: {parentRefs: [{name: api, namespace: a}], hostnames: [y.test], rules: [{backendRefs: [{name: web, namespace: a, port: 81}]}]}}",
+    ],
+    &[
+        "{kind: GRPCRoute, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: g, namespace: a}, spec: {parentRefs: [{name: api}], rules: [{backendRefs: [{name: alias, port: 80}, {name: web, port: 82}]}]}}",
+    ],
+    &[
+        "{kind: ReferenceGrant, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: b, namespace: a}, spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: b}], to: [{group: '', kind: Service}]}}",
+    ],
+    &[
+        "{kind: GatewayClass, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: other}, spec: {controllerName: strait.io/gateway-controller}}",
+        "{kind: GatewayClass, apiVersion: gateway.networking.k8s.io/v1, metadata: {name: other}, spec: {controllerName: strait.io/gateway-controller, parametersRef: {group: a.example, kind: P, name: p}}}",
     ],
 ];
 

@@ -4,7 +4,7 @@
 
 mod names;
 
-pub use names::{ABSENT_OPERATORS, OPERATORS};
+pub use names::{ABSENT_OPERATORS, LOG_OPERATORS, OPERATORS};
 
 use super::is_header_name;
 

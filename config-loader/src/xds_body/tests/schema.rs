@@ -8,12 +8,13 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use crate::kinds::rows;
 use crate::xds_body::schema::{message_of, pool, type_name_of};
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "istio_destination_rule.proto",
     "istio_gateway.proto",
     "istio_security.proto",
     "istio_service_entry.proto",
     "istio_sidecar.proto",
+    "istio_telemetry.proto",
     "istio_type.proto",
     "istio_virtual_service.proto",
     "kubernetes.proto",

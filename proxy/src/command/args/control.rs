@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use config_loader::source::content::Reader;
 use config_loader::{
     ApiServer, ApiServerTimes, ControlServer, ControlSettings, Kind, KubernetesSettings, XdsNode,
     XdsServer, XdsSettings,
@@ -177,8 +178,9 @@ impl ControlArgs {
             return Ok(None);
         }
         let secrets_namespace = node.namespace.clone();
-        // A sidecar uses the Secrets that a DestinationRule names, and reports a missing one.
-        let renounced = node.is_sidecar.then_some(Kind::Secret);
+        // A sidecar uses the Secrets that a DestinationRule names, and reports a missing one. It serves no Gateways.
+        let renounced = [Kind::BackendTLSPolicy, Kind::GatewayClass, Kind::Secret];
+        let renounced = renounced.into_iter().filter(|_| node.is_sidecar);
         let optional = self.control_optional.iter().flatten().copied();
         Ok(Some(ControlSettings {
             kubernetes: KubernetesSettings {
@@ -190,7 +192,9 @@ impl ControlArgs {
                 namespaces: self.control_namespaces.clone(),
                 selector: self.control_selector.clone(),
                 secrets_namespace: secrets_namespace.clone(),
+                reads_referred: !node.is_sidecar,
                 reads_workloads: self.control_workloads == OnOff::On,
+                reader: Reader::Proxy,
                 workload_wait: self.workload_wait,
                 endpoint_ttl: self.endpoint_ttl,
             },

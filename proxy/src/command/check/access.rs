@@ -11,7 +11,7 @@ use crate::command::explain::compiled;
 use crate::exchange::settings::ExchangeSettings;
 use crate::explain::answer::AuthorizationChoice;
 use crate::explain::{Question, access};
-use crate::identity::{Identity, Mode};
+use crate::identity::{GatewaySettings, Identity, Mode};
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
 
@@ -40,7 +40,7 @@ pub(super) fn decide(
         let mut row = Vec::new();
         for request in &table.requests {
             let decision = match question(client, request) {
-                Ok(question) => decision(&question, &snapshot, &settings),
+                Ok(question) => decision(&question, &snapshot, &settings, &identity.gateways),
                 Err(finding) => {
                     found.push(*finding);
                     return (found, String::new());
@@ -121,8 +121,13 @@ fn question(client: &AccessIdentity, request: &AccessRequest) -> Result<Question
     Ok(question)
 }
 
-fn decision(question: &Question, snapshot: &Snapshot, settings: &ExchangeSettings) -> Decision {
-    match access::judge(question, snapshot, settings) {
+fn decision(
+    question: &Question,
+    snapshot: &Snapshot,
+    settings: &ExchangeSettings,
+    gateways: &GatewaySettings,
+) -> Decision {
+    match access::judge(question, snapshot, settings, gateways) {
         Ok(None) => Decision {
             is_allowed: true,
             by: "no policy applies to the proxy".to_owned(),

@@ -9,6 +9,7 @@ use config_loader::ApiServer;
 use config_server::access::{Role, pki, tokens};
 use config_server::store::etcd::EtcdSettings;
 
+use super::gateways::GatewayControllerArgs;
 use super::status::StatusArgs;
 use crate::command::args::{read_clusters_file, socket_address};
 use crate::command::duration::duration;
@@ -135,6 +136,9 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_LEASE_NAMESPACE"
     )]
     pub lease_namespace: String,
+    /// Controller of the Gateway API.
+    #[command(flatten)]
+    pub gateways: GatewayControllerArgs,
     /// Log filter: a level, or directives
     #[arg(
         long,

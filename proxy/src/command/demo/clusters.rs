@@ -12,10 +12,11 @@ use tokio::sync::Notify;
 use super::site::{CLUSTERS, DemoCluster, gateway_identity, key};
 use crate::app::{self, Settings};
 use crate::command::backend::{self, Workload};
+use crate::identity::Identity;
 use crate::telemetry::LogControl;
 
 /// Drain time of the gateway of a cluster that is stopped.
-const DRAIN_TIME: Duration = Duration::from_secs(1);
+const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// Maximum time until a gateway listens.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -55,7 +56,13 @@ impl Clusters {
             }
             settings.push(Settings {
                 paths: vec![dir.join(site.name)],
-                identity: gateway_identity(key(site.name)),
+                identity: Identity {
+                    tracing: edge.identity.tracing.clone(),
+                    traces_by_flags: edge.identity.traces_by_flags,
+                    ..gateway_identity(key(site.name))
+                },
+                traces: edge.traces.clone().map(|traces| traces.named(site.name)),
+                trace_notes: Vec::new(),
                 concurrency: NonZeroUsize::MIN,
                 admin: ([127, 0, 0, 1], 0).into(),
                 health: None,

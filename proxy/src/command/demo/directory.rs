@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::gateway_api::{CONTROLLER, Gateways};
+use config_loader::catalog::{ROOT_NAMESPACE, View};
 use config_loader::resource::core::Host;
 use config_loader::resource::gloo::Backing;
 use config_loader::resource::istio::{Bind, EndpointAddress, WorkloadEntry};
@@ -45,7 +47,7 @@ pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Se
     Ok(settings)
 }
 
-/// Returns the addresses of the Gateways' HTTP servers.
+/// Returns the addresses of the HTTP servers of Istio's Gateways, and of all listeners of the Gateway API.
 fn gateways(resources: &ResourceSet) -> BTreeSet<SocketAddr> {
     let gateways = resources.gateways.values();
     let servers = gateways.flat_map(|gateway| &gateway.spec.servers);
@@ -55,7 +57,9 @@ fn gateways(resources: &ResourceSet) -> BTreeSet<SocketAddr> {
         Bind::Ip(ip) => Some((ip, server.port).into()),
         Bind::Unix(_) => None,
     });
-    addresses.collect()
+    let served = Gateways::of(View::from(resources), CONTROLLER);
+    let listeners = served.by_address(ROOT_NAMESPACE, |gateway| gateway.addresses(&[]));
+    addresses.chain(listeners.into_keys()).collect()
 }
 
 /// Returns the loopback addresses that the resources send traffic to, with the names of their backends: the version,

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::compile::clusters::{Clusters, Dials, EXPORTED, Making, PASSED_ON, StandsFor};
+use config_loader::Name;
+use config_loader::resource::gateway_api::BackendTLSPolicy;
+
+use crate::compile::clusters::{Clusters, Dials, EXPORTED, Making, PASSED_ON, SECURED, StandsFor};
 use crate::compile::policies::ClusterPolicy;
+use crate::compile::policies::client_tls::backend_policy;
+use crate::compile::provenance::provenance_of;
 use crate::compile::service::Service;
 use crate::compile::service::federation::{
     self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted,
 };
 use crate::compile::service::workload::{Origin, Workload};
 use crate::snapshot::{Direction, Missing};
+use crate::tls::IdentitySource;
 use traffic::cluster::Cluster;
 use traffic::cluster::federation::Pool;
 use traffic::registry::ClusterId;
@@ -38,6 +44,9 @@ impl Clusters<'_> {
         let (subset, host) = (parts.next()?, parts.next()?);
         let service = Arc::clone(self.services.find(self.view, host)?);
         let mut policy = self.policies.find(host, &service, port, subset)?;
+        if let Some(names) = kind.strip_prefix(SECURED) {
+            self.secure(names, &mut policy)?;
+        }
         if kind != EXPORTED && !is_passed_on {
             return self.build(name, &service, port, policy);
         }
@@ -66,6 +75,24 @@ impl Clusters<'_> {
             direction: Direction::Gateway,
         };
         Some(self.make(&making, state, &own, StandsFor::default()))
+    }
+
+    /// Replaces TLS settings by those of a BackendTLSPolicy, `NAMESPACE/NAME[:NAMESPACE/NAME]` with the Secret of the Gateway.
+    fn secure(&self, names: &str, policy: &mut ClusterPolicy) -> Option<()> {
+        let (own, secret) = names.split_once(':').unzip();
+        let parsed = |text: &str| {
+            let (namespace, name) = text.split_once('/')?;
+            Some(Name::new(namespace, name))
+        };
+        let own = self
+            .view
+            .get::<BackendTLSPolicy>(&parsed(own.unwrap_or(names))?)?;
+        let secret = secret.and_then(parsed);
+        let identity =
+            secret.map(|Name { namespace, name }| IdentitySource::Referred { namespace, name });
+        policy.tls = Some(backend_policy::settings(self.view, own, identity)?.into());
+        policy.provenance.push(provenance_of(own.as_ref(), 0));
+        Some(())
     }
 
     /// Builds the cluster of this name, and one for each member if a policy distributes its traffic among members.

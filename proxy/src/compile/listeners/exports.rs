@@ -152,11 +152,13 @@ impl Exported<'_> {
         };
         let route = Route {
             stats: None,
+            rule_stats: None,
             name,
             provenance,
             filters,
             split: Split::build(vec![(1, destination)]),
             mirrors: None,
+            shares: Box::default(),
         };
         (rule, route)
     }

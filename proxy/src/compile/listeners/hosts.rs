@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use crate::compile::clusters::Clusters;
 use crate::compile::listeners::bound::Bound;
 use crate::compile::listeners::bound::served_hosts;
-use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts, need_again};
+use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts, patched};
 use crate::compile::provenance::provenance_of;
 use crate::compile::route_source::RouteSource;
 use crate::compile::rules;
@@ -234,19 +234,7 @@ impl HostCompiler<'_> {
                 _ => return None,
             }
         }
-        let hosts = before.virtual_hosts.iter().enumerate();
-        for (_, host) in hosts.filter(|(number, _)| !made.contains_key(number)) {
-            need_again(host, clusters);
-        }
-        made.retain(|number, host| !Arc::ptr_eq(&before.virtual_hosts[*number], host));
-        if made.is_empty() {
-            return Some(Arc::clone(before));
-        }
-        let mut virtual_hosts = before.virtual_hosts.to_vec();
-        for (number, host) in made {
-            virtual_hosts[number] = host;
-        }
-        Some(Arc::new(before.with_routes(virtual_hosts)))
+        Some(patched(before, made, clusters))
     }
 
     /// Returns the parts of virtual hosts in an unchanged list; `None` if one of their sources is served by other names,
@@ -289,7 +277,7 @@ impl HostCompiler<'_> {
             }
         }
         let host = HostPart {
-            before: self.before.and_then(|before| before.named(&name)),
+            before: self.before.and_then(|before| before.plain(&name)),
             name,
             is_grpc_web: parts.is_grpc_web,
             inputs: hasher.finish(),
@@ -354,11 +342,13 @@ fn https_redirect(provenance: &Provenance) -> Compiled {
         rule,
         Route {
             stats: None,
+            rule_stats: None,
             name,
             provenance: provenance.clone(),
             filters,
             split: None,
             mirrors: None,
+            shares: Box::default(),
         },
     )
 }

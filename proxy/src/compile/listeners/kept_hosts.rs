@@ -1,13 +1,17 @@
 //! Virtual hosts, each that of the snapshot before unless something that it was made from has changed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 use std::sync::Arc;
+
+use config_loader::catalog::Reads;
 
 use crate::compile::clusters::Clusters;
 use crate::compile::rules::Compiled;
 use crate::compile::update::host_reads::{HostReads, PartKey};
-use crate::snapshot::{Route, VirtualHost};
+use crate::snapshot::{HttpHosts, Route, VirtualHost};
 use traffic::route::{Rule, Table};
 
 /// Virtual hosts of some servers, kept from one compile to the next.
@@ -20,6 +24,45 @@ pub(in crate::compile) struct KeptHosts {
     cause: Option<Arc<str>>,
     /// Virtual hosts of this compile so far: a sidecar may serve one as a service and for its route source.
     now: HashMap<PartKey, Option<Arc<VirtualHost>>>,
+    /// Rules that were made so far, by the inputs of their virtual hosts; `None` if virtual hosts share none.
+    shared: Option<HashMap<u64, MadeRules>>,
+}
+
+/// Rules that are indexed once a host needs them.
+type LazyRules = LazyCell<IndexedRules, Box<dyn FnOnce() -> IndexedRules>>;
+
+/// Rules that were made for a virtual host, and what they were made from.
+#[derive(Clone)]
+struct MadeRules {
+    reads: Reads,
+    /// Rules, indexed on first use; `None` for a virtual host without routes.
+    rules: Option<Rc<LazyRules>>,
+}
+
+/// Rules with their index, and their routes.
+struct IndexedRules {
+    table: Table,
+    routes: Arc<[Route]>,
+}
+
+impl MadeRules {
+    fn new(compiled: Option<Vec<Compiled>>, reads: Reads) -> Self {
+        let rules = compiled.map(|compiled| {
+            let index: Box<dyn FnOnce() -> _> = Box::new(|| IndexedRules::of(compiled));
+            Rc::new(LazyCell::new(index))
+        });
+        Self { reads, rules }
+    }
+}
+
+impl IndexedRules {
+    fn of(compiled: Vec<Compiled>) -> Self {
+        let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.into_iter().unzip();
+        Self {
+            table: Table::compile(rules),
+            routes: routes.into(),
+        }
+    }
 }
 
 /// Virtual host that is kept or made.
@@ -42,7 +85,14 @@ impl KeptHosts {
             reads,
             cause: None,
             now: HashMap::new(),
+            shared: None,
         }
+    }
+
+    /// Lets virtual hosts with equal inputs share their rules, which follow from nothing else.
+    pub(in crate::compile) fn sharing(self) -> Self {
+        let shared = Some(HashMap::new());
+        Self { shared, ..self }
     }
 
     /// Whether the list of virtual hosts is as it was, for servers with this hash.
@@ -105,25 +155,33 @@ impl KeptHosts {
         make: impl FnOnce(&mut Clusters<'_>) -> Option<Vec<Compiled>>,
     ) -> Option<Arc<VirtualHost>> {
         let cause = self.touched.get(part);
-        if let (Some(before), None, true) = (host.before, cause, self.reads.hosts.has(part)) {
+        let known = self.reads.hosts.get(part).filter(|_| cause.is_none());
+        if let (Some(before), Some(reads)) = (host.before, known)
+            // the other virtual host of the name, of a Service with routes and without them, is no version of this one
+            && before.fingerprint == fingerprint(part, reads)
+        {
             need_again(before, clusters);
             return Some(Arc::clone(before));
         }
-        let tape = clusters.tape();
-        let (compiled, reads) = tape.part(|| make(clusters));
-        let mut hasher = DefaultHasher::new();
-        (part.inputs, reads.answers()).hash(&mut hasher);
-        let fingerprint = hasher.finish();
-        self.reads.hosts.insert(part.clone(), reads);
-        let compiled = compiled?;
+        let shared = self.shared.as_ref();
+        let known = shared.and_then(|shared| shared.get(&host.inputs));
+        let made = known.cloned().unwrap_or_else(|| {
+            let (compiled, reads) = clusters.tape().part(|| make(clusters));
+            MadeRules::new(compiled, reads)
+        });
+        if let Some(shared) = &mut self.shared {
+            shared.insert(host.inputs, made.clone());
+        }
+        let fingerprint = fingerprint(part, &made.reads);
+        self.reads.hosts.insert(part.clone(), made.reads);
+        let rules = made.rules?;
         if let Some(before) = host.before.filter(|one| one.fingerprint == fingerprint) {
             return Some(Arc::clone(before));
         }
-        let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.into_iter().unzip();
         Some(Arc::new(VirtualHost {
             name: host.name,
-            table: Table::compile(rules),
-            routes: routes.into_boxed_slice(),
+            table: rules.table.clone(),
+            routes: Arc::clone(&rules.routes),
             is_grpc_web: host.is_grpc_web,
             cause: cause.or(self.cause.as_ref()).cloned(),
             fingerprint,
@@ -139,8 +197,36 @@ impl KeptHosts {
     }
 }
 
+/// Returns the hash of what a virtual host is made from.
+fn fingerprint(part: &PartKey, reads: &Reads) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (part.inputs, reads.answers()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns virtual hosts with these in the places of those with their numbers.
+pub(in crate::compile) fn patched(
+    before: &Arc<HttpHosts>,
+    mut made: BTreeMap<usize, Arc<VirtualHost>>,
+    clusters: &mut Clusters<'_>,
+) -> Arc<HttpHosts> {
+    let hosts = before.virtual_hosts.iter().enumerate();
+    for (_, host) in hosts.filter(|(number, _)| !made.contains_key(number)) {
+        need_again(host, clusters);
+    }
+    made.retain(|number, host| !Arc::ptr_eq(&before.virtual_hosts[*number], host));
+    if made.is_empty() {
+        return Arc::clone(before);
+    }
+    let mut virtual_hosts = before.virtual_hosts.to_vec();
+    for (number, host) in made {
+        virtual_hosts[number] = host;
+    }
+    Arc::new(before.with_routes(virtual_hosts))
+}
+
 /// Keeps the clusters that an unchanged virtual host leads to.
-pub(in crate::compile) fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
+fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
     for destination in host.routes.iter().flat_map(Route::destinations) {
         clusters.need_again(destination);
     }

@@ -1,185 +1,145 @@
-//! Listeners of the Gateway API: virtual hosts of each listener, with the routes attached to it.
+//! Listeners of the Gateway API: virtual hosts or connection rules of each listener, with the routes attached to it.
 //!
-//! Listeners of a port are isolated: a host belongs to the listener with the most specific hostname that covers it. A
-//! virtual host with a route has the routes of the wider hosts of its listener behind its own.
+//! Listeners of a port are isolated: a host belongs to the listener with the most specific hostname that covers it. The
+//! rules of the next wider host of the listener follow those of a virtual host.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+mod connections;
+mod hosts;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use config_loader::catalog::gateway_api::{
-    CONTROLLER, Gateways, ServedGateway, ServedListener, seniority,
-};
-use config_loader::catalog::hostname;
-use config_loader::resource::Object;
-use config_loader::resource::gateway_api::{AddressType, HTTPRoute, ListenerProtocol};
+use config_loader::catalog::gateway_api::{Gateways, PlacedListener};
+use config_loader::resource::gateway_api::{ListenerProtocol, ListenerTls};
+use config_loader::resource::istio::Protocol;
 
 use crate::compile::Inputs;
 use crate::compile::certificates::kubernetes::settings;
 use crate::compile::clusters::Clusters;
-use crate::compile::listeners::chains::{http_hosts, is_same};
-use crate::compile::listeners::kept_hosts::{HostPart, KeptHosts};
+use crate::compile::listeners::chains::{http_hosts, is_same, opaque_routes};
+use crate::compile::listeners::opaque;
 use crate::compile::provenance::provenance_of;
-use crate::compile::rules::Compiled;
-use crate::compile::rules::http_route::{Attachment, RouteCompiler};
-use crate::identity::Identity;
+use crate::compile::security::SecurityPolicies;
+use crate::compile::update::attached_routes::AttachedRoutes;
 use crate::snapshot::{
-    Addresses, Chain, Chains, Direction, Handling, HttpHosts, ListenAddress, Listener, ListenerKey,
-    ProxyHeader, Service, Snapshot, Then, VirtualHost,
+    Chain, Chains, Direction, Handling, ListenAddress, Listener, ListenerKey, ListenerPolicies,
+    ProxyHeader, Service, Skipped, Snapshot, Then,
 };
 use crate::tls::Store;
 use traffic::provenance::Provenance;
 
-/// Listener of a Gateway at an address.
-#[derive(Clone, Copy)]
-struct Entry<'g, 'a> {
-    gateway: &'g ServedGateway<'a>,
-    served: &'g ServedListener<'a>,
-}
+type Entry<'g, 'a> = PlacedListener<'g, 'a>;
 
-impl Entry<'_, '_> {
-    fn hostname(&self) -> &str {
-        self.served.listener.hostname.as_deref().unwrap_or("*")
-    }
-
-    fn protocol(&self) -> &'static str {
-        match self.served.listener.protocol {
-            ListenerProtocol::Https(_) => "HTTPS",
-            _ => "HTTP",
-        }
-    }
-
-    fn provenance(&self) -> Provenance {
-        let line = self.served.listener.line;
-        match self.served.set {
-            None => provenance_of(self.gateway.object.as_ref(), line.0),
-            Some(set) => provenance_of(self.gateway.sets[set].object.as_ref(), line.0),
-        }
+fn provenance(entry: &Entry<'_, '_>) -> Provenance {
+    let line = entry.served.listener.line.0;
+    match entry.served.set {
+        None => provenance_of(entry.gateway.object.as_ref(), line),
+        Some(set) => provenance_of(entry.gateway.sets[set].object.as_ref(), line),
     }
 }
 
-/// Routes attached to each listener, by the address of the listener.
-type Attachments<'r> = HashMap<*const (), Vec<Attachment<'r>>>;
+fn protocol(entry: &Entry<'_, '_>) -> Protocol {
+    match entry.served.listener.protocol {
+        ListenerProtocol::Https(_) => Protocol::Https,
+        ListenerProtocol::Tcp => Protocol::Tcp,
+        ListenerProtocol::Tls(_) => Protocol::Tls,
+        // no other one is served
+        _ => Protocol::Http,
+    }
+}
 
 /// Compiles the listeners of Gateways whose addresses no listener of `listeners` has, and adds them.
 pub(super) fn compile(
     inputs: &Inputs<'_>,
+    security: &mut SecurityPolicies<'_>,
     clusters: &mut Clusters<'_>,
     previous: &Snapshot,
     listeners: &mut BTreeMap<ListenerKey, Arc<Listener>>,
 ) {
+    let kept = clusters.host_reads.attached.take();
     if inputs.resources.kubernetes_gateways.is_empty() {
         return;
     }
     let view = clusters.view();
-    let gateways = Gateways::of(view, CONTROLLER);
-    let mut routes: Vec<&Arc<Object<HTTPRoute>>> = inputs.resources.http_routes.values().collect();
-    routes.sort_by_cached_key(|route| seniority(route));
-    let attachments = attachments(&gateways, &routes);
-    for (key, entries) in by_address(&gateways, inputs.identity) {
+    let identity = inputs.identity;
+    let tape = clusters.tape();
+    let (gateways, reads) = tape.part(|| Gateways::of(view, &identity.gateways.controller));
+    let hash = reads.answers();
+    let kept = kept.filter(|kept| kept.is_same(hash, clusters.changes()));
+    let collect = || AttachedRoutes::collect(&gateways, hash, inputs.resources, tape);
+    let attached = kept.unwrap_or_else(collect);
+    let mut taken = HashSet::new();
+    let by_address = gateways.by_address(&identity.root_namespace, |one| {
+        identity.gateways.addresses(one, &mut taken)
+    });
+    for (address, entries) in by_address {
+        let mut opened = entries.opened.iter();
+        let Some(first) = opened.find(|one| one.served.is_served()) else {
+            continue;
+        };
+        let port = address.port();
+        let opened = SocketAddr::new(address.ip(), identity.gateways.opened(port));
+        let key = ListenerKey::from(ListenAddress::Ip(opened));
         if listeners.contains_key(&key) {
             continue;
         }
+        let by_hostname = entries.opened.iter();
+        let by_hostname = by_hostname.map(|one| (one.served.hostname(), one));
         let compiler = ListenerCompiler {
             key: &key,
-            entries: &entries,
-            attachments: &attachments,
-            domain: &inputs.identity.domain,
+            port,
+            entries: &entries.opened,
+            by_hostname: by_hostname.collect(),
+            lost: &entries.lost,
+            guarded: &entries.guarded,
+            // all Gateways of the address have the same
+            policies: security.of_gateway(first.gateway.object),
+            attached: &attached,
+            domain: &identity.domain,
             certificates: inputs.certificates,
             before: previous.listeners.get(&key),
         };
         let listener = compiler.listener(clusters);
         listeners.insert(key, listener);
     }
-}
-
-/// Returns the routes of each listener, oldest first.
-fn attachments<'r>(
-    gateways: &Gateways<'_>,
-    routes: &[&'r Arc<Object<HTTPRoute>>],
-) -> Attachments<'r> {
-    let mut attachments = Attachments::new();
-    for route in routes {
-        for parent in &route.spec.parents {
-            let Some(Ok(attached)) = gateways.attach((&***route).into(), parent) else {
-                continue;
-            };
-            for one in attached {
-                let all = attachments.entry(place(one.listener)).or_default();
-                match all.last_mut().filter(|last| Arc::ptr_eq(last.route, route)) {
-                    // another parent reference to the same listener
-                    Some(last) => last.hosts.extend(one.hosts),
-                    None => all.push(Attachment {
-                        route,
-                        hosts: one.hosts,
-                    }),
-                }
-            }
-        }
-    }
-    attachments
-}
-
-fn place(listener: &ServedListener<'_>) -> *const () {
-    std::ptr::from_ref(listener).cast()
-}
-
-/// Returns the usable HTTP listeners by address, those of the oldest Gateway first.
-fn by_address<'g, 'a>(
-    gateways: &'g Gateways<'a>,
-    identity: &Identity,
-) -> BTreeMap<ListenerKey, Vec<Entry<'g, 'a>>> {
-    let mut by_address: BTreeMap<ListenerKey, Vec<Entry<'_, '_>>> = BTreeMap::new();
-    let guarded = gateways
-        .iter()
-        .filter(|gateway| gateway.is_guarded_by(&identity.namespace, &identity.labels));
-    for gateway in guarded {
-        let addresses = gateway.object.spec.addresses.iter();
-        let addresses = addresses.filter_map(|one| match one.address {
-            AddressType::Ip(ip) => ip,
-            AddressType::Other(_) => None,
-        });
-        let mut addresses: Vec<IpAddr> = addresses.collect();
-        if addresses.is_empty() {
-            addresses.push(Ipv6Addr::UNSPECIFIED.into());
-        }
-        let usable = gateway.listeners.iter().filter(|one| one.is_served());
-        for (served, ip) in usable.flat_map(|one| addresses.iter().map(move |ip| (one, *ip))) {
-            let address = ListenAddress::Ip(SocketAddr::new(ip, served.listener.port));
-            let entries = by_address.entry(ListenerKey::from(address)).or_default();
-            let entry = Entry { gateway, served };
-            // of two Gateways that share the address, the older one keeps a host, and the protocol
-            let is_lost = entries.iter().any(|older: &Entry<'_, '_>| {
-                older.hostname() == entry.hostname() || older.protocol() != entry.protocol()
-            });
-            if !is_lost {
-                entries.push(entry);
-            }
-        }
-    }
-    by_address
+    clusters.host_reads.attached = Some(attached);
 }
 
 /// Compiles one listener.
 struct ListenerCompiler<'c, 'g, 'a> {
     key: &'c ListenerKey,
+    /// Port of the listeners as written, which may not be the one that is opened.
+    port: u16,
     entries: &'c [Entry<'g, 'a>],
-    attachments: &'c Attachments<'c>,
+    /// Listeners by their hostnames.
+    by_hostname: HashMap<&'a str, &'c Entry<'g, 'a>>,
+    /// Listeners of the address that are not opened, each with the one that excludes it.
+    lost: &'c [(Entry<'g, 'a>, Entry<'g, 'a>)],
+    /// Listeners of the address that are not opened, each with one of a Gateway with other policies.
+    guarded: &'c [(Entry<'g, 'a>, Entry<'g, 'a>)],
+    /// Security policies, if they are not those of the proxy.
+    policies: Option<Arc<ListenerPolicies>>,
+    attached: &'c AttachedRoutes,
     domain: &'c str,
     certificates: &'c Store,
     before: Option<&'c Arc<Listener>>,
 }
 
-/// Virtual host of a listener: its routes, each with the host by which it serves here.
-type Parts<'c> = Vec<(&'c Attachment<'c>, &'c Arc<str>)>;
-
-impl ListenerCompiler<'_, '_, '_> {
+impl<'c, 'g, 'a> ListenerCompiler<'c, 'g, 'a> {
     /// Returns the listener; the one of the previous snapshot if it has not changed.
     fn listener(&self, clusters: &mut Clusters<'_>) -> Arc<Listener> {
         let before = self.before.map(|before| &before.service);
-        let service = match self.entries[0].protocol() {
-            "HTTPS" => Service::Tls(self.chains(before, clusters)),
+        let first = &self.entries[0];
+        let service = match protocol(first) {
+            Protocol::Https | Protocol::Tls => Service::Tls(self.chains(before, clusters)),
+            Protocol::Tcp => {
+                let before = before.and_then(|before| match before {
+                    Service::Opaque(routes) => Some(routes),
+                    _ => None,
+                });
+                Service::Opaque(self.connections(first, before, clusters))
+            }
             _ => {
                 let before = before.and_then(|before| match before {
                     Service::Http(hosts) => Some(hosts),
@@ -188,10 +148,39 @@ impl ListenerCompiler<'_, '_, '_> {
                 Service::Http(self.hosts("", self.entries, before, clusters))
             }
         };
-        let provenance: Vec<Provenance> = self.entries.iter().map(Entry::provenance).collect();
+        let provenance: Vec<Provenance> = self.entries.iter().map(provenance).collect();
+        let mut protocols: Vec<&str> = Vec::new();
+        for name in self.entries.iter().map(|one| protocol(one).as_str()) {
+            if !protocols.contains(&name) {
+                protocols.push(name);
+            }
+        }
+        let skipped = self.lost.iter().map(|(lost, older)| Skipped {
+            provenance: self::provenance(lost),
+            reason: format!(
+                "{} has the address for {}",
+                self::provenance(older),
+                older.served.hostname()
+            ),
+        });
+        let guarded = self.guarded.iter().map(|(one, other)| Skipped {
+            provenance: self::provenance(one),
+            reason: format!(
+                "policies are attached to its Gateway, and not the same ones to {}, which has the address as well",
+                other.gateway.object.id
+            ),
+        });
+        let skipped: Vec<Skipped> = skipped.chain(guarded).collect();
+        let has_same_policies = |before: &Listener| match (&before.policies, &self.policies) {
+            (Some(before), Some(now)) => before.is_same(now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
         if let Some(before) = self.before
             && before.direction == Direction::Gateway
             && before.provenance == provenance
+            && before.protocols == protocols
+            && before.skipped == skipped
+            && has_same_policies(before)
             && before.service.is_same(&service)
         {
             return Arc::clone(before);
@@ -200,14 +189,15 @@ impl ListenerCompiler<'_, '_, '_> {
             key: Arc::new(self.key.clone()),
             direction: Direction::Gateway,
             provenance,
-            protocols: vec![self.entries[0].protocol()],
+            protocols,
             proxy_protocol: ProxyHeader::Off,
-            skipped: Vec::new(),
+            skipped,
+            policies: self.policies.clone(),
             service,
         })
     }
 
-    /// Returns the HTTPS listeners of the address, which clients select by SNI.
+    /// Returns the HTTPS and TLS listeners of the address, which clients select by SNI.
     fn chains(&self, before: Option<&Service>, clusters: &mut Clusters<'_>) -> Arc<Chains> {
         let before = before.and_then(|before| match before {
             Service::Tls(chains) => Some(chains),
@@ -232,117 +222,51 @@ impl ListenerCompiler<'_, '_, '_> {
 
     fn chain(
         &self,
-        entry: &Entry<'_, '_>,
+        entry: &'c Entry<'g, 'a>,
         before: Option<&Arc<Chains>>,
         clusters: &mut Clusters<'_>,
     ) -> Chain {
-        let owner = entry.gateway.owner(entry.served);
-        let name = &entry.served.listener.name;
+        let (owner, name) = entry.gateway.id_of(entry.served);
         let id = format!("{owner}/{name}");
         let before = before.and_then(|before| {
             let mut chains = before.chains.iter();
             chains.find(|chain| *chain.id == *id)
         });
-        let before = before.and_then(|chain| http_hosts(&chain.handling));
-        let hosts = self.hosts(&id, std::slice::from_ref(entry), before, clusters);
-        Chain {
-            id: id.into(),
-            names: [entry.hostname().into()].into(),
-            protocol: "HTTPS",
-            provenance: entry.provenance(),
-            clients: None,
-            handling: Handling::Terminate {
-                tls: self.certificates.server(&settings(entry.served)),
-                then: Then::Http(hosts),
-            },
+        let before = before.map(|chain| &chain.handling);
+        if !entry.served.is_served() {
+            // without a rule for it, a connection ends before any byte of TLS
+            let nothing = opaque::assemble(Vec::new(), None, before.and_then(opaque_routes));
+            return self.chain_of(entry, id, Handling::Passthrough(nothing));
         }
-    }
-
-    /// Returns the virtual hosts of some listeners of the address.
-    fn hosts(
-        &self,
-        id: &str,
-        entries: &[Entry<'_, '_>],
-        before: Option<&Arc<HttpHosts>>,
-        clusters: &mut Clusters<'_>,
-    ) -> Arc<HttpHosts> {
-        let mut kept = KeptHosts::take(format!("{:?} gateway {id}", self.key), clusters);
-        let mut virtual_hosts = Vec::new();
-        for (name, parts) in self.parts(entries) {
-            let mut hasher = DefaultHasher::new();
-            self.key.hash(&mut hasher);
-            for (attachment, host) in &parts {
-                (&attachment.route.id, attachment.route.created, host).hash(&mut hasher);
-            }
-            let host = HostPart {
-                before: before.and_then(|before| before.named(&name)),
-                name,
-                is_grpc_web: false,
-                inputs: hasher.finish(),
-            };
-            let made = kept.virtual_host(host, clusters, |clusters| {
-                Some(self.routes(&parts, clusters))
-            });
-            virtual_hosts.extend(made);
-        }
-        kept.put(true, clusters);
-        let is_same = |before: &&Arc<HttpHosts>| {
-            let pairs = before.virtual_hosts.iter().zip(&virtual_hosts);
-            before.virtual_hosts.len() == virtual_hosts.len()
-                && pairs
-                    .into_iter()
-                    .all(|(a, b): (&Arc<VirtualHost>, _)| Arc::ptr_eq(a, b))
+        let terminated = |then| Handling::Terminate {
+            tls: self.certificates.server(&settings(entry.served)),
+            then,
         };
-        match before.filter(is_same) {
-            Some(before) => Arc::clone(before),
-            None => Arc::new(HttpHosts::new(virtual_hosts, Addresses::default(), None)),
-        }
-    }
-
-    /// Returns the virtual hosts by name: that of each listener, and one for each host of its routes.
-    fn parts(&self, entries: &[Entry<'_, '_>]) -> BTreeMap<Arc<str>, Parts<'_>> {
-        let mut hosts: BTreeMap<Arc<str>, Parts<'_>> = BTreeMap::new();
-        for entry in entries {
-            let attached = self.attachments.get(&place(entry.served));
-            let attached = || attached.into_iter().flatten();
-            let own = attached()
-                .flat_map(|one| &one.hosts)
-                .filter(|host| self.is_of(entry, host));
-            let own = own.map(|host| &**host).chain([entry.hostname()]);
-            for name in own {
-                if hosts.contains_key(name) {
-                    continue;
+        let handling = match &entry.served.listener.protocol {
+            ListenerProtocol::Tls(mode) => {
+                let routes = self.connections(entry, before.and_then(opaque_routes), clusters);
+                match mode {
+                    ListenerTls::Passthrough => Handling::Passthrough(routes),
+                    ListenerTls::Terminate(_) => terminated(Then::Opaque(routes)),
                 }
-                let serving =
-                    attached().flat_map(|one| one.hosts.iter().map(move |host| (one, host)));
-                let serving = serving.filter(|(_, host)| hostname::is_subset(name, host));
-                hosts.insert(name.into(), serving.collect());
             }
-        }
-        hosts
+            _ => {
+                let before = before.and_then(http_hosts);
+                let only = std::slice::from_ref(entry);
+                terminated(Then::Http(self.hosts(&id, only, before, clusters)))
+            }
+        };
+        self.chain_of(entry, id, handling)
     }
 
-    /// Whether requests for a host belong to this listener, and not to one with a more specific hostname.
-    fn is_of(&self, entry: &Entry<'_, '_>, host: &str) -> bool {
-        let others = self.entries.iter().map(Entry::hostname);
-        let covering = others.filter(|other| hostname::is_subset(host, other));
-        let closest = covering.max_by_key(|other| hostname::specificity(other));
-        closest == Some(entry.hostname())
-    }
-
-    /// Returns the routes of a virtual host by precedence.
-    fn routes(&self, parts: &Parts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
-        let mut routes = Vec::new();
-        for (age, (attachment, host)) in parts.iter().enumerate() {
-            let compiler = RouteCompiler {
-                route: attachment.route,
-                host,
-                age,
-                domain: self.domain,
-            };
-            compiler.compile(clusters, &mut routes);
+    fn chain_of(&self, entry: &Entry<'g, 'a>, id: String, handling: Handling) -> Chain {
+        Chain {
+            handling,
+            id: id.into(),
+            names: [entry.served.hostname().into()].into(),
+            protocol: protocol(entry).as_str(),
+            provenance: provenance(entry),
+            clients: None,
         }
-        routes.sort_by(|(one, _), (other, _)| one.cmp(other));
-        routes.into_iter().map(|(_, compiled)| compiled).collect()
     }
 }

@@ -10,6 +10,7 @@ mod made;
 mod named;
 mod outbound;
 mod own_tls;
+mod routed;
 mod sorted;
 mod tcp;
 mod unknown;

@@ -1,6 +1,7 @@
 //! TLS settings of DestinationRules for connections to endpoints: the certificate to present, and the trusted
 //! authorities. Names only: the certificates themselves are in `tls::Store`.
 
+pub(in crate::compile) mod backend_policy;
 mod sources;
 mod uses;
 
@@ -21,6 +22,7 @@ use crate::identity::{GatewayTls, Identity};
 use crate::tls::{
     ClientMode, ClientSettings, ClientTls as Tls, Naming, ProtocolSettings, Store, spiffe,
 };
+pub use backend_policy::uses as uses_of_policies;
 pub(in crate::compile) use sources::RuleTls;
 use sources::gateway_sources;
 use traffic::cluster::{EndpointTls, LabelSource};
@@ -203,6 +205,9 @@ impl Purpose<'_> {
     }
 
     fn settings(&self, asked: &RuleTls) -> Option<ClientSettings> {
+        if let Some(of_policy) = &asked.of_policy {
+            return Some(ClientSettings::clone(of_policy));
+        }
         let scope = Scope::Proxy(self.identity);
         let tls = &asked.tls;
         let mode = match tls.mode {

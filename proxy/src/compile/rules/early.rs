@@ -58,7 +58,7 @@ fn cors(raw: &CorsPolicy) -> Cors {
         origins: raw.allow_origins.iter().map(origin).collect(),
         methods: Listed::new(&raw.allow_methods),
         headers: Listed::new(&raw.allow_headers),
-        expose: cors::joined(&raw.expose_headers),
+        expose: Listed::as_written(&raw.expose_headers),
         max_age: raw.max_age.map(cors::seconds),
         credentials: raw.allow_credentials,
         preflights: match raw.unmatched_preflights {

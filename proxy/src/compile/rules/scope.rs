@@ -1,5 +1,7 @@
 //! Input of compiling rules: rules with their sources, and the listener and proxy that they are compiled for.
 
+use std::sync::Arc;
+
 use config_loader::catalog::View;
 use config_loader::resource::Line;
 use config_loader::resource::istio::{GatewayRef, HttpMatch, HttpRule};
@@ -63,6 +65,24 @@ impl Sourced<'_> {
         let mut rules = self.source.http(view).iter();
         let written = rules.find(|rule| rule.line == self.rule.line);
         written.map_or(&self.rule.name, |rule| &rule.name)
+    }
+
+    /// Returns the rule as metrics name it: its resource, with its name or position there. `position` is that among the rules
+    /// that are compiled.
+    pub(in crate::compile) fn label(&self, view: View<'_>, position: usize) -> Arc<str> {
+        let object = &self.at.object;
+        let name = self.written_name(view);
+        if !name.is_empty() {
+            return format!("{object}[{name}]").into();
+        }
+        let rules = self.source.http(view);
+        let is_same = |rule: &Arc<HttpRule>| rule.line == self.rule.line;
+        // rules of delegates come in between
+        let position = match rules.get(position).is_some_and(is_same) {
+            true => position,
+            false => rules.iter().position(is_same).unwrap_or(position),
+        };
+        format!("{object}[{position}]").into()
     }
 
     /// Returns the location of a line of the source's document.

@@ -26,6 +26,10 @@ pub(in crate::compile) const VIPS: Read<'_> = Read::Index("addresses of services
 /// The read of where route sources are attached: their hosts, gateways, namespaces and precedence.
 pub(in crate::compile) const ATTACHED: Read<'_> = Read::Index("attached route sources", "", "");
 
+/// The read of where routes of the Gateway API are attached: their parents, hosts and precedence.
+pub(in crate::compile) const GATEWAY_ROUTES: Read<'_> =
+    Read::Index("attached routes of the Gateway API", "", "");
+
 /// The read of certificates of clients.
 pub(in crate::compile) const CERTIFICATES: Read<'_> = Read::Index("certificates", "", "");
 

@@ -97,7 +97,10 @@ fn subsets_weights_and_mirrors_go_by_the_target() {
         .next()
         .unwrap();
     let mirrors = host.virtual_hosts[0].routes[0].mirrors.as_ref().unwrap();
-    let copies: Vec<&str> = mirrors.entries().map(|(_, one)| &*one.name).collect();
+    let copies: Vec<&str> = mirrors
+        .entries()
+        .map(|(_, one)| &*one.destination.name)
+        .collect();
     assert_eq!(copies, [name]);
 }
 

@@ -66,6 +66,55 @@ const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
         "two",
         &[
             "spec: {parentRefs: [{name: api, namespace: ns1}], hostnames: [one.example], rules: [{backendRefs: [{name: a, namespace: ns1, port: 80}]}]}",
+            "spec: {parentRefs: [{group: '', kind: Service, name: a, namespace: ns1}], rules: [{backendRefs: [{name: a, namespace: ns1, port: 80}]}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "HTTPRoute",
+        "ns1",
+        "three",
+        &[
+            "spec: {parentRefs: [{group: '', kind: Service, name: a}], rules: [{matches: [{path: {value: /a}}], backendRefs: [{name: b, port: 80}]}]}",
+            "spec: {parentRefs: [{group: '', kind: Service, name: a, port: 80}, {group: '', kind: Service, name: b}], \
+         rules: [{matches: [{path: {value: /}}], backendRefs: [{name: a, port: 80}]}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "Gateway",
+        "default",
+        "more",
+        &[
+            "spec: {gatewayClassName: strait, listeners: [{name: c, port: 81, protocol: HTTP, hostname: '*.test', \
+         allowedRoutes: {namespaces: {from: All}}}]}",
+            "spec: {gatewayClassName: strait, listeners: [{name: c, port: 81, protocol: HTTP, hostname: '*.b.test', \
+         allowedRoutes: {namespaces: {from: All}}}, {name: d, port: 8080, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]}",
+            "spec: {gatewayClassName: strait, listeners: [{name: c, port: 81, protocol: HTTP, hostname: two.test}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "HTTPRoute",
+        "ns1",
+        "wide",
+        &[
+            "spec: {parentRefs: [{name: api}, {name: more, namespace: default}], rules: [{matches: [{path: {value: /a}}, \
+         {method: POST}], backendRefs: [{name: b, port: 80}]}]}",
+            "spec: {parentRefs: [{name: more, namespace: default}, {name: api, sectionName: a}], hostnames: ['*.test', x.b.test, '*.b.test', two.test], \
+         rules: [{matches: [{path: {value: /a}, headers: [{name: x, value: v}]}, {path: {value: /b}}], backendRefs: [{name: a, port: 80}]}]}",
+            "spec: {parentRefs: [{name: more, namespace: default, sectionName: d}], rules: [{backendRefs: [{name: b, port: 80}]}]}",
+        ],
+    ),
+    (
+        GATEWAY_API,
+        "GRPCRoute",
+        "ns1",
+        "calls",
+        &[
+            "spec: {parentRefs: [{name: api}], hostnames: ['*.test', '*.example'], rules: [{matches: [{method: {service: s.A}}], \
+         backendRefs: [{name: a, port: 80}]}]}",
+            "spec: {parentRefs: [{name: more, namespace: default}], rules: [{backendRefs: [{name: b, port: 80}]}]}",
         ],
     ),
     (
@@ -238,13 +287,31 @@ const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
         ],
     ),
     (
+        "telemetry.istio.io/v1",
+        "Telemetry",
+        "ns1",
+        "t",
+        &[
+            "spec: {accessLogging: [{providers: [{name: envoy}]}]}",
+            "spec: {accessLogging: [{providers: [{name: envoy}], disabled: true}], metrics: [{providers: [{name: prometheus}], \
+         overrides: [{disabled: true}]}]}",
+        ],
+    ),
+    (
+        "networking.istio.io/v1beta1",
+        "ProxyConfig",
+        "ns1",
+        "p",
+        &["spec: {concurrency: 1}", "spec: {concurrency: 2}"],
+    ),
+    (
         "v1",
         "Service",
         "ns1",
         "a",
         &[
             "spec: {ports: [{name: http, port: 80}]}",
-            "spec: {ports: [{name: http, port: 80}, {name: more, port: 8080}], selector: {app: x}}",
+            "spec: {ports: [{name: http, port: 80}, {name: more, port: 8080}], selector: {app: x}, clusterIP: 10.96.0.1}",
             "spec: {clusterIP: None, ports: [{name: http, port: 80}]}",
             "spec: {type: ExternalName, externalName: b.ns1.svc.cluster.local}",
         ],
@@ -256,7 +323,7 @@ const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
         "b",
         &[
             "spec: {ports: [{name: http, port: 80}]}",
-            "spec: {ports: [{name: grpc, port: 80}], sessionAffinity: ClientIP}",
+            "spec: {ports: [{name: grpc, port: 80}], sessionAffinity: ClientIP, clusterIP: 10.96.0.2}",
             "spec: {type: ExternalName, externalName: out.example, ports: [{port: 80}]}",
         ],
     ),
@@ -388,6 +455,10 @@ const REQUESTS: &[&str] = &[
     "alias.ns1.svc.cluster.local/",
     "alias.ns1.svc.cluster.local/all",
     "out.example/",
+    "two.test/a",
+    "x.b.test/a",
+    "x.b.test/b",
+    "y.b.test/",
 ];
 
 /// One step.
@@ -416,7 +487,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (0..PLACES.len(), 0..6_usize).prop_map(|(place, choice)| Step::Object(place, choice)),
         // what decides about listeners and hosts
-        10 => (0..10_usize, 0..6_usize).prop_map(|(place, choice)| Step::Object(place, choice)),
+        10 => (0..13_usize, 0..6_usize).prop_map(|(place, choice)| Step::Object(place, choice)),
         1 => (name, 1..3_u8).prop_map(|(name, byte)| Step::Name(name, byte)),
         2 => (0..WITHHELD.len()).prop_map(Step::Withheld),
         2 => (10..100_u64).prop_map(Step::Wait),
@@ -477,12 +548,12 @@ impl Resources {
         }
         put!(virtual_services destination_rules gateways peer_authentications sidecars service_entries workload_entries
             clusters global_traffic_policies service_imports service_exports multi_cluster_services destinations services
-            endpoint_slices pods nodes namespaces);
+            endpoint_slices pods nodes namespaces kubernetes_gateways http_routes grpc_routes reference_grants);
     }
 }
 
 fn answers(snapshot: &Snapshot) -> Vec<String> {
-    let ports = [80, 8080].into_iter();
+    let ports = [80, 81, 8080].into_iter();
     let all = ports.flat_map(|port| REQUESTS.iter().map(move |request| (port, request)));
     all.map(|(port, request)| format!("{port} {request}: {}", ask(snapshot, port, request)))
         .collect()

@@ -158,7 +158,9 @@ pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
             for (pattern, number) in hosts.hosts.iter() {
                 let host = &hosts.virtual_hosts[*number as usize];
                 writeln!(out, " {pattern} {}", host.name).unwrap();
-                for (rule, route) in host.table.rules().iter().zip(&host.routes) {
+                let wider = hosts.wider.get(*number as usize);
+                writeln!(out, "  {wider:?}").unwrap();
+                for (rule, route) in host.table.rules().iter().zip(&*host.routes) {
                     writeln!(out, "  {rule:?}\n  {route:?}").unwrap();
                 }
             }

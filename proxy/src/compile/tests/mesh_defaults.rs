@@ -6,8 +6,11 @@ use config_loader::resource::istio::MeshConfig;
 
 use crate::compile::policies::retries;
 use crate::compile::tests::world::{GATEWAY, SERVICE, World, load};
+use crate::compile::{Inputs, ServiceCache, compile_again};
 use crate::identity::Identity;
+use crate::tls::Store;
 use traffic::cluster::Spread;
+use traffic::registry::Moment;
 
 const ROUTE: &str = "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [\
     {route: [{destination: {host: s}}]}]}";
@@ -97,4 +100,45 @@ fn retries_of_the_mesh_replace_the_default() {
     let five = "defaultHttpRetryPolicy: {attempts: 5, retryOn: '503'}";
     assert_eq!(retries(five), Some((5, true)));
     assert_eq!(retries("defaultHttpRetryPolicy: {attempts: 0}"), None);
+}
+
+#[test]
+fn change_of_the_mesh_rebuilds_parts_that_read_it_only() {
+    let (mut world, mut cache) = (World::empty(), ServiceCache::default());
+    let (set, certificates) = (load(&[GATEWAY, SERVICE, ROUTE]), Store::default());
+    let mut compiled = |world: &mut World, config: &str| {
+        world.identity.mesh_config = mesh(config);
+        let inputs = Inputs {
+            resources: &set,
+            identity: &world.identity,
+            registry: &world.registry,
+            stats: &world.stats,
+            certificates: &certificates,
+            now: Moment(1),
+        };
+        let snapshot = Arc::new(compile_again(&inputs, &world.snapshot, &mut cache));
+        let before = std::mem::replace(&mut world.snapshot, snapshot);
+        let id = world
+            .registry
+            .cluster("outbound|80||s.default.svc.cluster.local")
+            .id;
+        let [before, now] = [&before, &world.snapshot];
+        let clusters = [before, now].map(|one| one.cluster(id).map(Arc::as_ptr));
+        let listeners = [before, now].map(|one| one.listeners.values().next().map(Arc::as_ptr));
+        [clusters[0] == clusters[1], listeners[0] == listeners[1]]
+    };
+    compiled(&mut world, "{}");
+    let provider = "extensionProviders: [{name: p, envoyExtAuthzGrpc: {service: a.test, port: 1}}]";
+    for config in [
+        provider,
+        "pathNormalization: {normalization: MERGE_SLASHES}",
+        "discoverySelectors: [{matchLabels: {a: b}}]",
+    ] {
+        assert_eq!(compiled(&mut world, config), [true; 2], "{config}");
+    }
+    assert_eq!(world.snapshot.path_normalization, Default::default());
+    let [cluster, _] = compiled(&mut world, "connectTimeout: 1s");
+    assert!(!cluster);
+    let [_, listener] = compiled(&mut world, "defaultHttpRetryPolicy: {attempts: 5}");
+    assert!(!listener);
 }

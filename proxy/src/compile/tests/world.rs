@@ -198,6 +198,7 @@ pub(in crate::compile) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> 
     }
     let method: Method = method.parse().unwrap();
     let head = RequestHead {
+        is_http2: false,
         method: &method,
         scheme: "http",
         authority,
@@ -226,6 +227,7 @@ pub(in crate::compile) fn ask_host(
 ) -> String {
     let (method, headers) = (Method::GET, HeaderMap::new());
     let head = RequestHead {
+        is_http2: false,
         method: &method,
         scheme: "https",
         authority: host,
@@ -235,10 +237,9 @@ pub(in crate::compile) fn ask_host(
         headers: &headers,
         claims: None,
     };
-    let found = listener.http(security).and_then(|hosts| {
-        let host = hosts.find(host)?;
-        Some((host, host.table.find(&head)?))
-    });
+    let found = listener
+        .http(security)
+        .and_then(|hosts| rule_of(hosts, &head));
     match found {
         None => "404".to_owned(),
         Some((host, rule)) => answer(&world.snapshot, listener, host, rule, &head),
@@ -251,8 +252,19 @@ pub(in crate::compile) fn plain(listener: &Listener) -> &HttpHosts {
 }
 
 fn find<'l>(listener: &'l Listener, head: &RequestHead<'_>) -> Option<(&'l VirtualHost, RuleIdx)> {
-    let host = listener.http(Security::Plain)?.find(head.host)?;
-    Some((host, host.table.find(head)?))
+    rule_of(listener.http(Security::Plain)?, head)
+}
+
+/// The rule for a request, with its virtual host.
+pub(in crate::compile) fn rule_of<'h>(
+    hosts: &'h HttpHosts,
+    head: &RequestHead<'_>,
+) -> Option<(&'h VirtualHost, RuleIdx)> {
+    let mut tables = hosts
+        .find(head.host)
+        .into_iter()
+        .chain(hosts.wider(head.host));
+    tables.find_map(|host| Some((&**host, host.table.find(head)?)))
 }
 
 fn answer(

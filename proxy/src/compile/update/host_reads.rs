@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use config_loader::catalog::{Readers, Reads};
 
+use crate::compile::update::attached_routes::AttachedRoutes;
+
 /// Reads of the virtual hosts of some servers.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct HostReads {
@@ -24,6 +26,8 @@ pub(in crate::compile) struct PartKey {
 /// Reads of all virtual hosts, by their servers: those of the compile before, and those of this one.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct AllHostReads {
+    /// Routes that listeners of the Gateway API have.
+    pub attached: Option<AttachedRoutes>,
     before: HashMap<String, HostReads>,
     now: HashMap<String, HostReads>,
 }
@@ -42,6 +46,7 @@ impl AllHostReads {
     /// Returns the reads for the next compile.
     pub(in crate::compile) fn finish(self) -> Self {
         Self {
+            attached: self.attached,
             before: self.now,
             now: HashMap::new(),
         }

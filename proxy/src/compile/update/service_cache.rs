@@ -7,23 +7,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::gateway_api::GatewayRoute;
 use config_loader::catalog::{Changes, Readers, Tape};
 
 use crate::compile::Inputs;
-use crate::compile::authentication::KeptAuthentication;
-use crate::compile::authorization::KeptRules;
+use crate::compile::security::KeptPolicies;
 #[cfg(test)]
 use crate::compile::service::Service;
 use crate::compile::services::Services;
-use crate::compile::services::reads::{ADDRESSES, CERTIFICATES};
+use crate::compile::services::reads::{ADDRESSES, CERTIFICATES, GATEWAY_ROUTES};
 use crate::compile::services::unit::Renewal;
 use crate::compile::update::host_reads::AllHostReads;
 use crate::compile::update::visible_routes::VisibleRoutes;
 use crate::identity::Identity;
 use traffic::registry::ClusterId;
-
-/// Rules of policies for requests.
-type KeptPolicies = (KeptRules, KeptAuthentication);
 
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
@@ -32,6 +29,7 @@ pub struct ServiceCache(Option<CachedServices>);
 /// Results of a compile, and what they were made from.
 pub(in crate::compile) struct CachedServices {
     pub resources: ResourceSet,
+    /// Identity as parts read it.
     pub identity: Identity,
     /// Revision of the certificates.
     pub certificates: u64,
@@ -63,7 +61,8 @@ impl ServiceCache {
     /// the cache until [`ServiceCache::keep`].
     pub(in crate::compile) fn start(&mut self, inputs: &Inputs<'_>, tape: &Tape) -> Start {
         let (resources, identity) = (inputs.resources, inputs.identity);
-        let kept = self.0.take().filter(|kept| kept.identity == *identity);
+        let kept = self.0.take();
+        let kept = kept.filter(|kept| kept.identity == identity.of_parts());
         let Some(kept) = kept else {
             return Start {
                 services: Services::collect(resources, identity),
@@ -85,6 +84,9 @@ impl ServiceCache {
         } = kept;
         let mut changes = Changes::between(&before, resources);
         let routes = routes.follow(&before, resources, identity, &mut changes);
+        if let Some(route) = GatewayRoute::moved(&before, resources) {
+            changes.add(GATEWAY_ROUTES, &route.to_string().into());
+        }
         changes.add(ADDRESSES, &"addresses of DNS names".into());
         if kept.certificates != inputs.certificates.revision() {
             changes.add(CERTIFICATES, &"certificates".into());

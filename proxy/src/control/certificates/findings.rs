@@ -87,7 +87,7 @@ fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource)
                     ProblemKind::Revoked | ProblemKind::RevokedStale
                 )
         }
-        AuthoritySource::Secret { .. } => false,
+        AuthoritySource::Referred { .. } | AuthoritySource::Secret { .. } => false,
     };
     match of_revoked {
         true => fields.find("caCrl"),

@@ -152,7 +152,7 @@ async fn connected(probed: Probed<'_>, protocol: Protocol) -> Result<Connected, 
             host: Some(&host),
         }),
         client: &NO_CLIENT,
-        phase: None,
+        phases: None,
     };
     let settings = target.connect_settings();
     connect(target.reach, settings, &means.counts, &means.memory).await

@@ -14,14 +14,13 @@ use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use jwt::{KEYS_BYTES_MAX, Keys};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::control::certificates::system;
+use crate::control::certificates::root_store;
 use crate::jwks::RemoteKeys;
 use traffic::claims::{Claim, Claims};
 
@@ -51,19 +50,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 impl Fetcher {
     pub(super) fn new(settings: &KeySetSettings) -> Result<Self, String> {
-        let (place, pem) = match &settings.authorities {
-            Some(path) => {
-                let pem =
-                    std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                (path.display().to_string().into(), pem)
-            }
-            None => system::authorities().map_err(|problem| problem.to_string())?,
-        };
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).flatten());
-        if roots.is_empty() {
-            return Err(format!("{place}: no certificate of an authority in it"));
-        }
+        let roots = root_store(settings.authorities.as_deref())?;
         let config = ClientConfig::builder_with_provider(Arc::new(
             rustls::crypto::aws_lc_rs::default_provider(),
         ))

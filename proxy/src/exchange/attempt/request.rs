@@ -1,6 +1,5 @@
 //! Request on its way upstream, and one attempt to send it.
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
@@ -15,7 +14,7 @@ use crate::exchange::record::{Record, health};
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::{PickedEndpoint, Tried};
 use crate::exchange::select::watch::{EndpointWatch, MOVES_MAX, Moves};
-use crate::pool::{self, Phase};
+use crate::pool::{self, Phase, Phases};
 use crate::snapshot::Destination;
 use traffic::error::{Error, Kind};
 use traffic::filter::RetryPolicy;
@@ -58,9 +57,9 @@ impl ForwardedRequest<'_> {
         tried: Option<&Tried>,
     ) -> impl Future<Output = AttemptResult> {
         async move {
+            record.phases.set(Phases::default());
             loop {
                 let ended = {
-                    let phase = Cell::new(Phase::default());
                     let Self {
                         picked,
                         outgoing,
@@ -68,19 +67,19 @@ impl ForwardedRequest<'_> {
                         ..
                     } = self;
                     let picked = &*picked;
+                    let phases = &record.phases;
                     let may = Moves {
                         at_all: self.moves < MOVES_MAX,
                         readdressed: outgoing.is_saved(),
                     };
                     let mut watch = EndpointWatch::new(context.worker, may);
-                    let mut attempt = pin!(send::run(context, picked, outgoing, &phase));
-                    let phase = &phase;
+                    let mut attempt = pin!(send::run(context, picked, outgoing, phases));
                     // moved: what is borrowed would be stored as well
                     let within = poll_fn(move |cx| {
                         if let Poll::Ready(attempted) = attempt.as_mut().poll(cx) {
                             return Poll::Ready(Ok(attempted));
                         }
-                        let phase = phase.get();
+                        let phase = phases.get().phase;
                         if let Some(deadline) = deadline
                             && let Poll::Ready(kind) = deadline.poll(cx, phase != Phase::Connecting)
                         {
@@ -101,6 +100,7 @@ impl ForwardedRequest<'_> {
                         return attempted;
                     }
                     Err(instead) => {
+                        record.phases.update(Phases::moved);
                         if !self.go_instead(context, *instead, record) {
                             return Err(Error::new(Kind::DownstreamBody));
                         }
@@ -149,6 +149,8 @@ impl ForwardedRequest<'_> {
             number: record.attempts(),
             time: self.deadline.as_ref().and_then(|deadline| deadline.left()),
             grpc: record.is_grpc(),
+            trace: record.trace().copied(),
+            request_id: record.changed_request_id(),
         };
         let hop = self.picked.endpoint().hop.as_ref();
         self.outgoing.rewind(context, hop, &headers)

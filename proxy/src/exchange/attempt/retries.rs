@@ -59,6 +59,7 @@ pub(super) async fn run(
                 };
                 tried.clear();
                 drain(attempted).await;
+                record.record_cause(cause.as_str(), true);
                 forwarded.redirect(context, picked, record)
             }
             Step::Retry(retry) => {
@@ -105,9 +106,13 @@ async fn begin(
     tried: &Tried,
 ) -> Result<(), Kind> {
     pause(forwarded, retry.pause).await?;
+    let counter = counter(retry.reason);
+    if let Some((_, reason)) = counter.series().label {
+        record.record_cause(reason, false);
+    }
     let picked = (forwarded.picked).for_retry(context.worker, tried, retry.choice);
     forwarded.redirect(context, picked.ok_or(Kind::NoHealthyUpstream)?, record)?;
-    context.worker.count(counter(retry.reason));
+    context.worker.count(counter);
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::exchange::message::saved_head::SavedHead;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
-use crate::pool::{ConnectionChoice, Incoming, Phase, PoolTarget};
+use crate::pool::{ConnectionChoice, Incoming, Phases, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Host, Protocol};
@@ -33,7 +33,7 @@ pub struct Outgoing {
     repeatable: bool,
     /// Whether its method is idempotent (RFC 9110, section 9.2.2).
     idempotent: bool,
-    /// Whether any byte of it went to an endpoint.
+    /// Whether any byte went to an endpoint.
     sent: bool,
     /// Host for TLS to the endpoint, where the request names it.
     host: Option<Rc<Host>>,
@@ -214,10 +214,12 @@ impl Outgoing {
         headers: &AttemptHeaders,
     ) -> bool {
         self.sent = self.is_sent();
-        let remade = |saved: &SavedRequest| {
+        let remade = |saved: &mut SavedRequest| {
             let body = saved.body()?;
             let mut parts = saved.saved_head.parts();
             headers.apply(&mut parts.headers);
+            // the attempt may be sent once more, on a fresh connection
+            saved.saved_head = SavedHead::of(&context.worker.buffers, &parts);
             by(hop, &mut parts);
             Some((parts, body))
         };
@@ -234,14 +236,14 @@ impl Outgoing {
                 message: slot,
                 saved,
             } => {
-                let made = saved.as_deref().and_then(remade);
+                let made = saved.as_deref_mut().and_then(remade);
                 *slot = made.map(|(mut parts, body)| {
                     message(context, self.version, &mut parts, None, body)
                 });
                 slot.is_some()
             }
             Form::Http2(http2) => {
-                let made = http2.saved.as_ref().and_then(remade);
+                let made = http2.saved.as_mut().and_then(remade);
                 http2.request = made.map(|(parts, body)| Request::from_parts(parts, body));
                 http2.request.is_some()
             }
@@ -290,7 +292,7 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
     (version >= Version::HTTP_11).then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
 
-/// Sends the request to the picked endpoint, and keeps `phase` up to date until it has a connection.
+/// Sends the request to the picked endpoint, and keeps `phases` up to date until it has a connection.
 ///
 /// A pooled connection may have been closed by its peer just as the request went out. If nothing of the request can
 /// have been acted on twice, it is sent once more on a fresh connection. A POST is never sent twice once a byte of it
@@ -307,22 +309,23 @@ pub fn run(
     context: &RequestContext<'_>,
     picked: &PickedEndpoint,
     outgoing: &mut Outgoing,
-    phase: &Cell<Phase>,
+    phases: &Cell<Phases>,
 ) -> impl Future<Output = Result<Response<Incoming>, Error>> {
     async move {
         let message = match &mut outgoing.form {
             Form::Http1 { message, .. } => message,
             Form::Http2(http2) => {
-                let attempt = AttemptContext::new(context, picked, &outgoing.host, phase);
+                let attempt = AttemptContext::new(context, picked, &outgoing.host, phases);
                 // boxed: larger than what HTTP/1 takes, which would have to carry it
-                let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
-                return Box::pin(sent).await;
+                let sent = &mut outgoing.sent;
+                let sending = over_http2(attempt, http2, outgoing.repeatable, sent);
+                return Box::pin(sending).await;
             }
         };
         let mut choice = ConnectionChoice::Any;
         loop {
             // made anew each time, not kept: every request would have to carry it
-            let attempt = AttemptContext::new(context, picked, &outgoing.host, phase);
+            let attempt = AttemptContext::new(context, picked, &outgoing.host, phases);
             let pool_target = attempt.pool_target(Protocol::Http1);
             let pools = &context.worker.pools;
             let failed = match pools.send_http1(pool_target, message, choice).await {
@@ -335,10 +338,18 @@ pub fn run(
             if !(replays && message.as_mut().is_some_and(Message::rewind)) {
                 return Err(failed.error);
             }
-            context.worker.count(Counter::StaleConnectionRetries);
+            note_stale(context.worker, phases);
             choice = ConnectionChoice::Fresh;
         }
     }
+}
+
+/// Notes that the request is sent again on a fresh connection.
+fn note_stale(worker: &Worker, phases: &Cell<Phases>) {
+    worker.count(Counter::StaleConnectionRetries);
+    let mut noted = phases.get();
+    noted.is_stale = true;
+    phases.set(noted);
 }
 
 /// Values that sending an attempt needs.
@@ -348,7 +359,7 @@ struct AttemptContext<'a> {
     client: &'a Client,
     picked: &'a PickedEndpoint,
     host: Option<&'a Rc<Host>>,
-    phase: &'a Cell<Phase>,
+    phases: &'a Cell<Phases>,
 }
 
 impl<'a> AttemptContext<'a> {
@@ -356,21 +367,21 @@ impl<'a> AttemptContext<'a> {
         context: &RequestContext<'a>,
         picked: &'a PickedEndpoint,
         host: &'a Option<Rc<Host>>,
-        phase: &'a Cell<Phase>,
+        phases: &'a Cell<Phases>,
     ) -> Self {
         Self {
             worker: context.worker,
             client: &context.connection.client,
             picked,
             host: host.as_ref(),
-            phase,
+            phases,
         }
     }
 
     fn pool_target(self, protocol: Protocol) -> PoolTarget<'a> {
         let pool_target = self.picked.pool_target(self.client, protocol);
         PoolTarget {
-            phase: Some(self.phase),
+            phases: Some(self.phases),
             ..pool_target.asking_for(self.host)
         }
     }
@@ -409,7 +420,7 @@ async fn over_http2(
         let Some(saved) = saved.as_ref().filter(|_| replays) else {
             return Err(failed.error);
         };
-        worker.count(Counter::StaleConnectionRetries);
+        note_stale(worker, attempt.phases);
         let mut parts = saved.saved_head.parts();
         by(attempt.picked.endpoint().hop.as_ref(), &mut parts);
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));

@@ -11,8 +11,8 @@ use hyper::header::HeaderValue;
 use crate::exchange::downstream::interim::Waiting;
 use crate::exchange::downstream::peer_stats::PeerStats;
 use crate::snapshot::{ListenerKey, Security};
-use crate::tls::Identity;
 use crate::tls::peer::PeerCertificate;
+use crate::tls::{Identity, ServerTls};
 use crate::upstream::Client;
 use traffic::authz::Peer;
 use traffic::cluster::{Endpoint, SharedProperties};
@@ -77,6 +77,8 @@ pub struct Handshake {
     pub peer: Option<Box<PeerCertificate>>,
     /// Certificate of the proxy.
     pub own: Option<Arc<Identity>>,
+    /// TLS configuration that accepted the peer.
+    pub server: Option<Arc<ServerTls>>,
     /// Value for `x-forwarded-client-cert`, made by
     /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` if the peer presented no
     /// certificate.
@@ -120,6 +122,11 @@ impl<'a> PeerIdentity<'a> {
         let mut uris = facts.names.iter().filter_map(certificate::Name::uri);
         let only = uris.next().filter(|_| uris.next().is_none())?;
         Peer::parse(only)
+    }
+
+    /// URI of the client's identity in the mesh.
+    pub fn mesh_principal(self) -> Option<&'a str> {
+        self.of_mesh().and(self.principal())
     }
 
     /// First URI of the client's certificate, such as `spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT`.

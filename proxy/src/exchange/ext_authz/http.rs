@@ -11,12 +11,23 @@ use super::check::{PARTIAL_BODY, Sent};
 use crate::exchange::message::header_changes::{HeaderChanges, SetHeader, is_copied};
 use crate::exchange::select::find_route::authority;
 use crate::exchange::service_call::{CallError, ServiceCall, head};
-use traffic::authz::HttpCheck;
+use traffic::authz::{ExtAuthz, HttpCheck};
 
 const TIMEOUT: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
 
 /// Header of an answer with the names of request headers to remove, separated by commas.
 const TO_REMOVE: &str = "x-envoy-auth-headers-to-remove";
+
+/// Headers that are the client's credentials, or written by the proxy itself.
+const OWN: [&str; 7] = [
+    "authorization",
+    "cookie",
+    "x-forwarded-client-cert",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-request-id",
+];
 
 /// Asks a provider about a request.
 pub(super) async fn ask<B>(
@@ -63,6 +74,36 @@ pub(super) async fn ask<B>(
         }
         status => Err(CallError::Status(status)),
     }
+}
+
+/// Removes headers of a request that only the provider may set. Returns whether there was one, so that the route may be
+/// another one.
+///
+/// Envoy keeps a header of the client that the answer has not. `authorization` and cookies are of the client, and stay.
+pub(super) fn strip(settings: &ExtAuthz, headers: &mut HeaderMap) -> bool {
+    let check = settings.http.as_ref();
+    let Some(check) = check.filter(|check| !check.to_upstream.is_empty()) else {
+        return false;
+    };
+    let is_set = |name: &HeaderName| {
+        let text = name.as_str();
+        if OWN.contains(&text) || text.starts_with("x-envoy-") || !is_copied(name) {
+            return false;
+        }
+        // programs like CGI take `-` and `_` as equal
+        let folded = || HeaderName::try_from(text.replace('_', "-"));
+        check.to_upstream.include(name)
+            || text.contains('_') && folded().is_ok_and(|name| check.to_upstream.include(&name))
+    };
+    let forged: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_set(name))
+        .cloned()
+        .collect();
+    for name in &forged {
+        headers.remove(name);
+    }
+    !forged.is_empty()
 }
 
 pub(super) fn flag(value: bool) -> HeaderValue {

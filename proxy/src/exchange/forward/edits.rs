@@ -17,7 +17,7 @@ use crate::exchange::select::target::PickedEndpoint;
 use crate::snapshot::Destination;
 use crate::upstream::{ConnectionInfo, Protocol};
 use traffic::filter::rewrite::{ORIGINAL_HOST, ORIGINAL_PATH};
-use traffic::filter::{Redirect, TemplateContext, TlsContext};
+use traffic::filter::{Redirect, RouteFilters, TemplateContext};
 
 /// Head for hash keys: the request after its route's edits, before an endpoint is picked.
 pub(super) fn hashed_head<'r, B>(
@@ -48,11 +48,28 @@ fn path_of(uri: &Uri) -> &str {
 /// Destination of a request, and the endpoint once it is picked.
 #[derive(Clone, Copy)]
 pub(in crate::exchange) struct SentTo<'a> {
+    /// Filters that edit the request.
+    pub(in crate::exchange) filters: &'a RouteFilters,
     pub(in crate::exchange) destination: &'a Destination,
     pub(in crate::exchange) picked: Option<&'a PickedEndpoint>,
 }
 
-/// Applies the route's header edits and path rewrite; returns the authority for the upstream, unless it equals Host.
+impl<'a> SentTo<'a> {
+    /// Creates the destination of a request that the filters of its route edit.
+    pub(super) fn by_route(
+        context: &RequestContext<'a>,
+        destination: &'a Destination,
+        picked: Option<&'a PickedEndpoint>,
+    ) -> Self {
+        Self {
+            filters: &context.found.route().filters,
+            destination,
+            picked,
+        }
+    }
+}
+
+/// Applies the header edits and the path rewrite of filters; returns the authority for the upstream, unless it equals Host.
 pub(in crate::exchange) fn request(
     context: &RequestContext<'_>,
     sent_to: SentTo<'_>,
@@ -61,10 +78,10 @@ pub(in crate::exchange) fn request(
     authority: Option<HeaderValue>,
 ) -> Option<HeaderValue> {
     let SentTo {
+        filters,
         destination,
         picked,
     } = sent_to;
-    let filters = &context.found.route().filters;
     if !filters.leaves_request_headers() {
         let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
         let sent_to = sent_to.as_ref();
@@ -263,7 +280,7 @@ impl RequestContext<'_> {
             upstream_local: ends.and_then(|ends| ends.local),
             upstream_name: record.upstream_name(),
             upstream_protocol: ends.map_or("", |_| kept.sent.protocol),
-            upstream_tls: ends.and_then(tls_context),
+            upstream_tls: ends.and_then(ConnectionInfo::tls_context),
             upstream_remote: record.upstream(),
             upstream_cluster: destination.map_or("", |destination| &*destination.name),
             response_flags: record.flags(),
@@ -282,15 +299,4 @@ impl RequestContext<'_> {
             &template_context,
         );
     }
-}
-
-/// Template values for the TLS connection to an endpoint.
-fn tls_context(ends: &ConnectionInfo) -> Option<TlsContext<'_>> {
-    let tls = ends.tls.as_ref()?;
-    Some(TlsContext {
-        version: tls.version.unwrap_or_default(),
-        cipher: tls.cipher.unwrap_or_default(),
-        peer: tls.certificate.as_ref().map(|peer| peer as _),
-        own: tls.own.as_deref().map(|own| &own.facts),
-    })
 }

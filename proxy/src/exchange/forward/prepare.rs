@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use hyper::Request;
 use hyper::body::Body;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
+use hyper::{Request, StatusCode};
 use smallvec::SmallVec;
 
 use super::edits::{self, RequestSnapshot, SentTo};
@@ -25,7 +25,7 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route::authority;
 use crate::exchange::select::proxied::is_loop;
 use crate::exchange::select::target::{PickedEndpoint, Target};
-use crate::snapshot::{Destination, INVALID_BACKEND};
+use crate::snapshot::Destination;
 use crate::telemetry::ResponseFlags;
 use crate::upstream::Protocol;
 use traffic::balance::HashKey;
@@ -83,12 +83,14 @@ pub(in crate::exchange) fn prepare<'a>(
     let destination = context.worker.random(|rng| split.pick(rng));
     if cleaned.upgrade == Upgrade::Asked && context.worker.settings.recheck_tcp {
         cleaned.show(request.headers_mut());
-        let client = (context.connection, context.origin);
-        record.denial = Some(recheck::of_request(context.worker, client, request));
+        let (connection, origin) = (context.connection, context.origin);
+        let denial = recheck::of_request(context.worker, connection, origin, request);
+        record.denial = Some(denial);
     }
     let admitted =
         pick(context, destination, request, cleaned, record).and_then(|(picked, cookie)| {
-            Ok((admit(&picked, request, cleaned.upgrade)?, picked, cookie))
+            let admitted = admit(context, &picked, request, cleaned.upgrade)?;
+            Ok((admitted, picked, cookie))
         });
     let (admitted, picked, cookie) = match admitted {
         Ok(admitted) => admitted,
@@ -134,10 +136,7 @@ fn edited<B>(
     cleaned.complete(&mut parts.headers);
     let authority = parts.uri.authority();
     let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
-    let sent_to = SentTo {
-        destination,
-        picked: None,
-    };
+    let sent_to = SentTo::by_route(context, destination, None);
     let authority = edits::request(context, sent_to, &mut parts, record, authority);
     (parts, authority)
 }
@@ -151,10 +150,7 @@ fn pick<B>(
     record: &mut Record,
 ) -> Result<(PickedEndpoint, Option<Box<HeaderValue>>), LocalReply> {
     let Some(target) = Target::find(context.snapshot, destination.cluster) else {
-        return Err(match *destination.name == *INVALID_BACKEND {
-            true => LocalReply::invalid_backend(record.replies_grpc()),
-            false => Target::unknown(context.snapshot, destination.cluster),
-        });
+        return Err(missing(context, destination, record));
     };
     record.record_target(&target);
     let head = (target.cluster().hash_key())
@@ -177,6 +173,24 @@ fn pick<B>(
         return Err(LocalReply::LOOP);
     }
     Ok((picked, cookie))
+}
+
+/// Returns the reply for a destination without a cluster.
+#[cold]
+fn missing(context: &RequestContext<'_>, destination: &Destination, record: &Record) -> LocalReply {
+    let Some(backend) = destination.invalid_backend() else {
+        return Target::unknown(context.snapshot, destination.cluster);
+    };
+    let mut reply = LocalReply::from_kind(Kind::InvalidBackend);
+    if record.replies_grpc() {
+        // 500 would mean an unknown error, and this one is UNAVAILABLE
+        reply.status = StatusCode::SERVICE_UNAVAILABLE;
+        reply.body = match backend {
+            "" => "the route has no valid backend".into(),
+            backend => format!("backend {backend} is not valid").into(),
+        };
+    }
+    reply
 }
 
 /// Head for hash keys, edited only if a key reads it.
@@ -209,12 +223,13 @@ struct Admitted {
 
 /// Checks that the endpoint can serve the request; refuses an upgrade that it does not support.
 fn admit(
+    context: &RequestContext<'_>,
     picked: &PickedEndpoint,
     request: &mut Request<DownstreamBody>,
     upgrade: Upgrade,
 ) -> Result<Admitted, LocalReply> {
     let upgrading = upgrade == Upgrade::Asked;
-    let protocol = picked.protocol(request.version(), upgrading);
+    let protocol = context.protocol(picked, request.version(), upgrading);
     if upgrade == Upgrade::Refused || (upgrading && protocol != Protocol::Http1) {
         return Err(LocalReply::UPGRADE_REFUSED);
     }
@@ -253,29 +268,27 @@ fn prepared<'a>(
     let (mut parts, incoming) = request.into_parts();
     let protocol = admitted.protocol;
     let added = cleaned.complete(&mut parts.headers);
-    let trusted = cleaned.trust.controls;
-    let controls = trusted.then(|| Controls::take(&mut parts.headers));
-    let controls = controls.flatten();
+    let trusted = cleaned.trust.controls.then_some(&mut parts.headers);
+    let controls = trusted.and_then(Controls::take);
     let request_policy = RequestPolicy::of(context, controls.as_ref(), &mut parts.headers, record);
     let alt_response = controls.is_some_and(|controls| controls.alt_response);
-    let sent_to = SentTo {
-        destination,
-        picked: Some(&picked),
-    };
+    let sent_to = SentTo::by_route(context, destination, Some(&picked));
+    let unedited = mirror::unedited(context, &parts, admitted.authority.as_ref());
     let authority = edits::request(context, sent_to, &mut parts, record, admitted.authority);
     if let Some(snapshot) = &mut snapshot {
         snapshot.sent(&parts, authority.as_ref(), protocol);
     }
-    let bodiless = incoming.is_end_stream();
-    let copies = if admitted.upgrading {
-        SmallVec::new()
-    } else {
-        mirror::begin(context, &parts, authority.as_ref(), bodiless)
+    let heads = mirror::Heads {
+        parts: &parts,
+        authority: authority.as_ref(),
+        unedited: unedited.as_deref(),
+    };
+    let copies = match admitted.upgrading {
+        true => SmallVec::new(),
+        false => mirror::begin(context, heads, record, incoming.is_end_stream()),
     };
     readdress(&mut parts, protocol, context.origin.scheme, authority);
-    if let Some(log) = record.log_mut() {
-        log.record_upstream_request(&parts);
-    }
+    record.record_sent(&parts);
     let extras = Extras {
         memory: (request_policy.retriable || picked.is_member())
             .then(|| Rc::clone(&context.worker.replay)),

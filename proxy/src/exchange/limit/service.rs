@@ -13,6 +13,7 @@ use super::messages::{Pair, RateLimitRequest, RateLimitResponse, Status};
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::message::header_changes::is_copied;
 use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
 use crate::exchange::service_call::{CallError, ServiceCall};
 use crate::snapshot::ServiceCluster;
@@ -42,6 +43,7 @@ pub(in crate::exchange) async fn ask(
     service: &ServiceCluster,
     context: &RequestContext<'_>,
     request: &mut Request<DownstreamBody>,
+    record: &Record,
 ) -> Result<HeaderMap, LocalReply> {
     let worker = context.worker;
     let settings = &worker.settings;
@@ -56,6 +58,7 @@ pub(in crate::exchange) async fn ask(
         service,
         client: context.connection.client,
         timeout: settings.rate_limit_timeout,
+        record: Some(record),
     };
     let answer: Result<RateLimitResponse, CallError> = call.grpc(METHOD, &message).await;
     let is_known = |answer: &RateLimitResponse| [OK, OVER_LIMIT].contains(&answer.overall_code);

@@ -12,6 +12,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::{Origin, X_FORWARDED_FOR, X_FORWARDED_PROTO};
 use traffic::filter::Scheme;
+use traffic::trace::{self, TraceContext};
 
 /// Request id, forwarded and logged.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -28,13 +29,15 @@ pub struct Added<'a> {
     /// Peer address for `x-forwarded-for`.
     pub(super) forwarded_for: Option<&'a HeaderValue>,
     /// `x-forwarded-client-cert` of the verified client certificate.
-    certificate: Option<&'a HeaderValue>,
+    pub(super) certificate: Option<&'a HeaderValue>,
     /// `x-envoy-external-address` or `x-envoy-internal`; only at a gateway.
     caller: Option<Caller<'a>>,
     /// Scheme of the client.
     pub(super) scheme: Option<Scheme>,
     /// Request id.
     pub(super) request_id: Option<[u8; 36]>,
+    /// Trace context.
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// Kind of the client.
@@ -65,6 +68,7 @@ impl<'a> Added<'a> {
             caller: (!is_sidecar).then(caller),
             scheme: Some(origin.scheme),
             request_id: None,
+            trace: None,
         }
     }
 
@@ -99,6 +103,9 @@ impl<'a> Added<'a> {
             let id = id.expect("hexadecimal digits and dashes are visible ASCII");
             headers.insert(X_REQUEST_ID, id);
         }
+        if let Some(context) = &self.trace {
+            insert_trace(headers, context, context.child(1));
+        }
     }
 
     /// Writes the fields as lines of a head, which must contain none of them.
@@ -130,7 +137,26 @@ impl<'a> Added<'a> {
             line(b"x-request-id: ", id);
         }
         line(b"x-envoy-attempt-count: ", b"1");
+        if let Some(context) = &self.trace {
+            trace::headers::each(context, context.child(1), |name, value| {
+                for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+                    out.extend_from_slice(part);
+                }
+            });
+        }
     }
+}
+
+/// Inserts the headers of a trace context for a request whose span has this id.
+pub fn insert_trace(headers: &mut HeaderMap, context: &TraceContext, span: [u8; 8]) {
+    trace::headers::each(context, span, |name, value| {
+        headers.insert(name, trace_value(value));
+    });
+}
+
+/// Header value of a trace context.
+pub fn trace_value(value: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(value).expect("hexadecimal digits and dashes are visible ASCII")
 }
 
 /// The client's address as a header value; borrows the peer's unless a trusted hop reported another one.

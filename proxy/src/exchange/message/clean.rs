@@ -12,12 +12,15 @@ use hyper::header::{
 };
 use rand::Rng;
 
-use super::added::{Added, X_ENVOY_ATTEMPT_COUNT, X_FORWARDED_CLIENT_CERT, X_REQUEST_ID};
+use super::added::{
+    Added, X_ENVOY_ATTEMPT_COUNT, X_FORWARDED_CLIENT_CERT, X_REQUEST_ID, insert_trace,
+};
 use super::headers::{X_FORWARDED_HOST, X_STRAIT_FROM_CLUSTER};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO};
 use crate::exchange::settings::ExchangeSettings;
 use traffic::filter::{hop_by_hop, uuid};
+use traffic::trace::TraceContext;
 use wire::fields;
 
 /// Headers whose lines are one value, joined by `,`, as in Envoy.
@@ -46,6 +49,8 @@ pub struct Cleaned<'a> {
     pub upgrade: Upgrade,
     /// Whether its `Connection` header is invalid; the request gets 400.
     pub is_refused: bool,
+    /// Whether the request id is the client's.
+    pub is_id_kept: bool,
     /// Fields that the proxy adds; `None` once they are among the headers.
     added: Option<Added<'a>>,
 }
@@ -62,6 +67,17 @@ pub enum Upgrade {
 }
 
 impl<'a> Cleaned<'a> {
+    /// A head without an upgrade, whose fields are all among the headers.
+    fn with(trust: Trust) -> Self {
+        Self {
+            trust,
+            upgrade: Upgrade::None,
+            is_refused: false,
+            is_id_kept: false,
+            added: None,
+        }
+    }
+
     /// Inserts the fields that the proxy adds into the headers, for matching and edits. Excludes the number of the
     /// attempt, which no rule may see.
     pub fn show(&mut self, headers: &mut HeaderMap) {
@@ -74,6 +90,34 @@ impl<'a> Cleaned<'a> {
     pub fn shown(mut self, headers: &mut HeaderMap) -> Self {
         self.show(headers);
         self
+    }
+
+    /// The request id that goes upstream.
+    pub fn request_id<'h>(&'h self, headers: &'h HeaderMap) -> Option<&'h [u8]> {
+        let added = self.added.as_ref();
+        let made = added.and_then(|added| added.request_id.as_ref());
+        let kept = || fields::first(headers, &X_REQUEST_ID).map(HeaderValue::as_bytes);
+        made.map(|id| &id[..]).or_else(kept)
+    }
+
+    /// Replaces the request id.
+    pub fn set_request_id(&mut self, headers: &mut HeaderMap, id: [u8; 36]) {
+        match &mut self.added {
+            Some(added) => added.request_id = Some(id),
+            None => {
+                let id = HeaderValue::from_bytes(&id);
+                let id = id.expect("a mark replaces one digit of a valid value");
+                headers.insert(X_REQUEST_ID, id);
+            }
+        }
+    }
+
+    /// Adds a trace context.
+    pub fn add_trace(&mut self, headers: &mut HeaderMap, context: TraceContext) {
+        match &mut self.added {
+            Some(added) => added.trace = Some(context),
+            None => insert_trace(headers, &context, context.child(1)),
+        }
     }
 
     /// Completes the fields for sending: returns all of them, or `None` if they were inserted already and only the
@@ -110,12 +154,11 @@ pub fn clean<'a, B>(
     {
         fields::remove(headers, &COOKIE);
     }
-    let (trust, added) = forward(headers, connection, origin, settings, rng);
+    let is_refused = stripped.is_err();
     Cleaned {
-        trust,
         upgrade,
-        is_refused: stripped.is_err(),
-        added,
+        is_refused,
+        ..forward(headers, connection, origin, settings, rng)
     }
 }
 
@@ -165,7 +208,7 @@ fn join(headers: &mut HeaderMap, name: &HeaderName, separator: &[u8]) {
 }
 
 /// Edits the headers of a request for the next hop; returns the trust in the remaining ones, and the fields that the
-/// proxy adds unless they are among the headers already.
+/// proxy adds unless they are among the headers already. Looks at no upgrade.
 ///
 /// At a gateway, the peer's address is appended to `x-forwarded-for`, and the scheme is that of `origin`: the client's
 /// own values are not trusted. A request is internal if it comes directly from an internal address; only then are its
@@ -177,12 +220,15 @@ fn forward<'a>(
     origin: &Origin,
     settings: &ExchangeSettings,
     rng: &mut impl Rng,
-) -> (Trust, Option<Added<'a>>) {
+) -> Cleaned<'a> {
     // many requests have none of the headers below, which one pass determines
     let extended = headers.keys().any(|name| name.as_str().starts_with("x-"));
     let passed_on = extended && headers.contains_key(X_FORWARDED_FOR);
     let internal = settings.internal_addresses.include(connection, passed_on);
     let mut added = Added::to(connection, origin, settings.is_sidecar, internal);
+    let is_verified = added.certificate.is_some();
+    let certificates = settings.client_cert_header;
+    added.certificate = added.certificate.filter(|_| certificates.has_own());
     if !extended {
         added.request_id = Some(uuid(rng));
         let trust = Trust {
@@ -190,20 +236,31 @@ fn forward<'a>(
             controls: false,
             from_cluster: false,
         };
-        return (trust, Some(added));
+        return Cleaned {
+            added: Some(added),
+            ..Cleaned::with(trust)
+        };
     }
     let controls = remove_envoy_controls(headers, internal);
     let from_cluster = headers.remove(X_STRAIT_FROM_CLUSTER).is_some();
-    // only the proxy that terminates TLS knows the client's certificate
-    headers.remove(X_FORWARDED_CLIENT_CERT);
+    // only the proxy that terminates TLS knows the client's certificate, unless a gateway trusts its client
+    if !certificates.keeps(is_verified) {
+        headers.remove(X_FORWARDED_CLIENT_CERT);
+    } else if let Some(own) = added.certificate
+        && headers.contains_key(X_FORWARDED_CLIENT_CERT)
+    {
+        append(headers, X_FORWARDED_CLIENT_CERT, own);
+        added.certificate = None;
+    }
     if passed_on && let Some(peer) = added.forwarded_for.take() {
-        append_forwarded_for(headers, peer);
+        append(headers, X_FORWARDED_FOR, peer);
     }
     if settings.is_sidecar && headers.contains_key(X_FORWARDED_PROTO) {
         added.scheme = None;
     }
     let keeps_id = settings.is_sidecar || internal || settings.keep_request_id;
-    if !(keeps_id && headers.contains_key(X_REQUEST_ID)) {
+    let is_id_kept = keeps_id && headers.contains_key(X_REQUEST_ID);
+    if !is_id_kept {
         added.request_id = Some(uuid(rng));
     }
     added.show(headers);
@@ -212,20 +269,23 @@ fn forward<'a>(
         controls,
         from_cluster,
     };
-    (trust, None)
+    Cleaned {
+        is_id_kept,
+        ..Cleaned::with(trust)
+    }
 }
 
-/// Appends the peer to `x-forwarded-for` on a single line, like Envoy: not every server keeps the order of several
+/// Appends a value to the lines of a header, as a single line, like Envoy: not every server keeps the order of several
 /// lines.
-fn append_forwarded_for(headers: &mut HeaderMap, peer: &HeaderValue) {
+fn append(headers: &mut HeaderMap, name: HeaderName, value: &HeaderValue) {
     let mut joined = Vec::new();
-    for line in headers.get_all(X_FORWARDED_FOR) {
+    for line in headers.get_all(&name) {
         joined.extend_from_slice(line.as_bytes());
         joined.push(b',');
     }
-    joined.extend_from_slice(peer.as_bytes());
-    let joined = HeaderValue::from_bytes(&joined).unwrap_or_else(|_| peer.clone());
-    headers.insert(X_FORWARDED_FOR, joined);
+    joined.extend_from_slice(value.as_bytes());
+    let joined = HeaderValue::from_bytes(&joined).unwrap_or_else(|_| value.clone());
+    headers.insert(name, joined);
 }
 
 /// Removes headers that only this proxy or a trusted caller may set; returns whether headers of a caller are left.

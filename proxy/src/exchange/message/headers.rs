@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
+use super::added::trace_value;
 pub use super::added::{X_ENVOY_ATTEMPT_COUNT, X_REQUEST_ID};
 use traffic::filter::timeout;
+use traffic::trace::{self, TraceContext};
 
 /// Milliseconds between the last request byte and the first response byte.
 pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =
@@ -26,6 +28,10 @@ pub struct AttemptHeaders {
     pub time: Option<Duration>,
     /// Whether the client speaks gRPC.
     pub grpc: bool,
+    /// Trace context of the request.
+    pub trace: Option<TraceContext>,
+    /// Request id, if it has changed since the first attempt.
+    pub request_id: Option<[u8; 36]>,
 }
 
 impl AttemptHeaders {
@@ -37,6 +43,14 @@ impl AttemptHeaders {
             if self.grpc {
                 set(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(time));
             }
+        }
+        if let Some(context) = &self.trace {
+            trace::headers::each(context, context.child(self.number), |name, value| {
+                set(name.clone(), trace_value(value));
+            });
+        }
+        if let Some(id) = &self.request_id {
+            set(X_REQUEST_ID, trace_value(id));
         }
     }
 

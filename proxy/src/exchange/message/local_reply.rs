@@ -69,19 +69,6 @@ impl LocalReply {
         }
     }
 
-    /// The rule's backend is not valid: it does not exist, or no ReferenceGrant permits it. A gRPC client is told that
-    /// the service is unavailable.
-    ///
-    /// Source: Gateway API, `backendRefs`.
-    #[cold]
-    pub fn invalid_backend(is_grpc: bool) -> Self {
-        let status = match is_grpc {
-            true => StatusCode::SERVICE_UNAVAILABLE,
-            false => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(status, ResponseFlags::NC, "", "invalid_backend")
-    }
-
     const fn timeout(details: &'static str) -> Self {
         Self::new(
             StatusCode::GATEWAY_TIMEOUT,
@@ -309,6 +296,9 @@ impl LocalReply {
         use ResponseFlags as F;
         use StatusCode as S;
         match kind {
+            Kind::InvalidBackend => {
+                Self::new(S::INTERNAL_SERVER_ERROR, F::NC, "", "invalid_backend")
+            }
             Kind::NoCluster => Self::new(S::SERVICE_UNAVAILABLE, F::NC, "", "cluster_not_found"),
             Kind::NoHealthyUpstream => Self::new(
                 S::SERVICE_UNAVAILABLE,
@@ -526,6 +516,7 @@ mod tests {
 
     /// Every kind with its status, flag, body and details.
     const ROWS: &[(Kind, u16, &str, &str, &str)] = &[
+        (Kind::InvalidBackend, 500, "NC", "", "invalid_backend"),
         (Kind::NoCluster, 503, "NC", "", "cluster_not_found"),
         (
             Kind::NoOriginalDestination,

@@ -14,10 +14,14 @@ use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::downstream::origin::X_FORWARDED_FOR;
 use crate::exchange::message::headers::X_REQUEST_ID;
+use crate::exchange::record::end::{End, Outcome};
+use crate::exchange::record::log_choice::LogChoice;
+use crate::exchange::record::planned::Planned;
+use crate::exchange::record::refused;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
 use crate::telemetry::{
-    AccessLogger, Entry, Host, HttpVersion, RequestProtocol, RequestRecord, ResponseFlags, Security,
+    Entry, Host, HttpVersion, RequestProtocol, RequestRecord, ResponseFlags, Security,
 };
 use crate::upstream::ConnectionInfo;
 use traffic::filter::rewrite::ORIGINAL_PATH;
@@ -40,18 +44,21 @@ pub struct LogFields {
     ends: Option<Rc<ConnectionInfo>>,
     transport_failure: Option<Arc<str>>,
     audit: Option<Arc<str>>,
+    /// More values, for lines that are not those of the flags in a fixed format.
+    planned: Option<Box<Planned>>,
 }
 
 impl LogFields {
-    /// Saves the fields of the line, if the access log is enabled.
+    /// Saves the fields of the line, if there is a log.
     pub fn begin<B>(
-        logger: &AccessLogger,
+        choice: Option<LogChoice>,
         client: SocketAddr,
         request: &Request<B>,
     ) -> Option<Box<Self>> {
-        if !logger.is_on() {
-            return None;
-        }
+        let planned = match choice? {
+            LogChoice::Fixed => None,
+            LogChoice::Planned(plan) => Some(Box::new(Planned::begin(*plan, request))),
+        };
         let headers = request.headers();
         Some(Box::new(Self {
             start: SystemTime::now(),
@@ -69,6 +76,7 @@ impl LogFields {
             ends: None,
             transport_failure: None,
             audit: None,
+            planned,
         }))
     }
 
@@ -80,6 +88,23 @@ impl LogFields {
         self.user_agent = headers.get(USER_AGENT).cloned();
         self.original_path = headers.get(ORIGINAL_PATH).cloned();
         self.authority = authority(&parts.uri, headers);
+        if let Some(planned) = &mut self.planned {
+            planned.record_upstream_request(parts);
+        }
+    }
+
+    /// Records the head of the response, as far as a format asks for it.
+    pub fn record_response(&mut self, headers: &HeaderMap) {
+        if let Some(planned) = &mut self.planned {
+            planned.record_response(headers);
+        }
+    }
+
+    /// Records the trailers of the response, as far as a format asks for them.
+    pub fn record_trailers(&mut self, trailers: &HeaderMap) {
+        if let Some(planned) = &mut self.planned {
+            planned.record_trailers(trailers);
+        }
     }
 
     /// Records the AUDIT policy that matched the request.
@@ -107,10 +132,17 @@ impl LogFields {
         self.transport_failure = Some(Arc::clone(reason));
     }
 
+    /// Whether [`Self::write`] counts the request, with its own values as labels.
+    pub fn counts(&self) -> bool {
+        self.planned
+            .as_ref()
+            .is_some_and(|planned| planned.counts())
+    }
+
     /// Sends the line to the logger.
     pub fn write(
         &self,
-        logger: &AccessLogger,
+        worker: &Worker,
         connection: &Connection,
         picked: Option<&PickedEndpoint>,
         end: &End<'_>,
@@ -136,7 +168,7 @@ impl LogFields {
             (None, Some(picked)) => Some(&**picked.endpoint().stats.cluster()),
             (None, None) => None,
         };
-        logger.log(&Entry {
+        let entry = Entry {
             start: self.start,
             method: Some(self.method.as_str()),
             path: Some(path),
@@ -166,20 +198,15 @@ impl LogFields {
             requested_server_name: connection.server_name(),
             downstream_peer_uri_san: connection.peer().principal(),
             route_name: self.route.as_deref(),
-        });
+        };
+        match &self.planned {
+            None => worker.access_log.log(&entry),
+            Some(planned) => {
+                let ends = self.ends.as_deref();
+                planned.write(worker, connection, &entry, &Outcome { end, ends });
+            }
+        }
     }
-}
-
-/// Outcome of an exchange for the access log.
-pub struct End<'a> {
-    /// The report for the metrics.
-    pub record: &'a RequestRecord,
-    /// Response code details, in Envoy's words.
-    pub details: &'a str,
-    /// Number of attempts.
-    pub attempts: u32,
-    /// Time from the last request byte to the first response byte.
-    pub upstream_time: Option<Duration>,
 }
 
 /// A request that the codec refuses before it reaches the exchange.
@@ -211,29 +238,41 @@ impl Unserved<'_> {
             response_bytes: 0,
             request_messages: 0,
             response_messages: 0,
+            trace: None,
         };
-        worker.unrouted.record(worker.id, &record);
         if self.flags != ResponseFlags::NONE {
             let counters = &worker.telemetry.counters;
             counters.local_reply(worker.id, self.flags);
         }
+        let snapshot = worker.snapshot();
+        let (key, local) = (&connection.listener, connection.client.destination);
+        let choice = LogChoice::of(worker, &snapshot, key, local);
         let Some(request) = self.request else {
-            return self.log_unread(&worker.access_log, connection);
+            worker.unrouted.record(worker.id, &record);
+            return self.log_unread(worker, connection, choice);
         };
-        if let Some(log) = LogFields::begin(&worker.access_log, connection.client.source, request) {
+        refused::report(worker, connection, request, &record, self.details);
+        let log = LogFields::begin(choice, connection.client.source, request);
+        if !log.as_ref().is_some_and(|log| log.counts()) {
+            worker.unrouted.record(worker.id, &record);
+        }
+        if let Some(log) = log {
             let end = End {
                 record: &record,
                 details: self.details,
                 attempts: 0,
                 upstream_time: None,
+                request_time: None,
+                stats: &worker.unrouted,
+                trace: None,
             };
-            log.write(&worker.access_log, connection, None, &end);
+            log.write(worker, connection, None, &end);
         }
     }
 
     /// Logs a request whose head could not be read.
-    fn log_unread(&self, logger: &AccessLogger, connection: &Connection) {
-        logger.log(&Entry {
+    fn log_unread(&self, worker: &Worker, connection: &Connection, choice: Option<LogChoice>) {
+        let entry = Entry {
             start: SystemTime::now(),
             version: Some(match connection.protocol {
                 DownstreamProtocol::Http1 => HttpVersion::Http11,
@@ -246,7 +285,12 @@ impl Unserved<'_> {
             downstream_local_address: Some(connection.client.destination),
             downstream_remote_address: Some(connection.client.source),
             ..Entry::default()
-        });
+        };
+        match choice {
+            None => {}
+            Some(LogChoice::Fixed) => worker.access_log.log(&entry),
+            Some(LogChoice::Planned(plan)) => plan.write(worker, &entry, false),
+        }
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
+use hyper::Version;
+
 use super::find_route::Found;
-use super::target::Target;
+use super::target::{PickedEndpoint, Target};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::worker::{SnapshotRef, Worker};
+use crate::upstream::Protocol;
 
 /// Context of a request before its route is found.
 #[derive(Clone, Copy)]
@@ -56,6 +59,15 @@ impl RequestContext<'_> {
         match self.found.dialed() {
             None => target.dialed_by(self.connection, self.worker),
             named => target.dialed(named, self.worker),
+        }
+    }
+
+    /// Protocol of the request to an endpoint; `version` is that of the client's request, `upgrading` whether it is an
+    /// upgrade.
+    pub fn protocol(&self, picked: &PickedEndpoint, version: Version, upgrading: bool) -> Protocol {
+        match self.found.route().filters.is_http2 {
+            true => Protocol::Http2,
+            false => picked.protocol(version, upgrading),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use hyper::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
-use hyper::{Method, Request, Response, Uri};
+use hyper::{Method, Request, Response, Uri, Version};
 
 use crate::exchange::admit::admit_request;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
@@ -15,7 +15,7 @@ use crate::exchange::message::clean::Cleaned;
 use crate::exchange::message::header_changes::HeaderChanges;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::select::proxied::{NamedHost, Names};
-use crate::exchange::worker::SnapshotRef;
+use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, Route, Security, Service, Then, VirtualHost,
 };
@@ -29,6 +29,8 @@ use wire::fields;
 pub struct Found {
     virtual_host: Arc<VirtualHost>,
     rule: RuleIdx,
+    /// Position of the destination whose route replaces that of the rule, once it is drawn.
+    share: Option<u16>,
     /// Host that a client of the HTTP proxy named; boxed, since hardly any request has it.
     named: Option<Box<Named>>,
     /// Changes of the response that a provider of external authorization asks for.
@@ -100,14 +102,31 @@ impl Found {
         &self.virtual_host
     }
 
+    /// The virtual host, for longer than the request.
+    pub(in crate::exchange) fn shared_host(&self) -> Arc<VirtualHost> {
+        Arc::clone(&self.virtual_host)
+    }
+
     /// The rule in the virtual host's table.
     pub fn rule(&self) -> RuleIdx {
         self.rule
     }
 
-    /// The route of the rule.
+    /// The route of the rule, or of the destination that was drawn.
     pub fn route(&self) -> &Route {
-        self.virtual_host.route(self.rule)
+        let route = self.virtual_host.route(self.rule);
+        self.share.map_or(route, |at| route.share(at.into()))
+    }
+
+    /// Draws the destination, if destinations of the route have routes of their own.
+    pub(in crate::exchange) fn drawn(&mut self, worker: &Worker) -> &Self {
+        let route = self.virtual_host.route(self.rule);
+        let split = route.split.as_ref();
+        if let Some(split) = split.filter(|_| !route.shares.is_empty()) {
+            let drawn = worker.random(|rng| split.pick(rng).position);
+            self.share = u16::try_from(drawn).ok();
+        }
+        self
     }
 }
 
@@ -157,6 +176,7 @@ pub fn find_route<B>(
     Ok(Found {
         virtual_host,
         rule,
+        share: None,
         changes: None,
         named: proxied.map(|host| {
             Box::new(Named {
@@ -168,16 +188,17 @@ pub fn find_route<B>(
 }
 
 /// Finds the virtual host and the rule for a request with a clean head.
-fn matching(
-    hosts: &HttpHosts,
+fn matching<'h>(
+    hosts: &'h HttpHosts,
     listener: &Listener,
     connection: &Connection,
     head: &RequestHead<'_>,
     is_sent: bool,
 ) -> Result<(Arc<VirtualHost>, RuleIdx), LocalReply> {
-    let named = hosts.find(head.host);
+    let dialed = connection.client.destination.ip();
+    let named = hosts.find_at(head.host, dialed);
     let is_misdirected = is_misdirected(listener, connection, head.host);
-    let own = named.or_else(|| hosts.at(connection.client.destination.ip()));
+    let own = named.or_else(|| hosts.at(dialed));
     let own = own.filter(|_| !is_misdirected);
     // Exported services have no host: also in TLS, they come before the hosts of other servers. Other clusters connect
     // by the name of the gateway and keep the host of the request, which another server may have.
@@ -189,8 +210,13 @@ fn matching(
         (own, exports)
     };
     let mut candidates = first.into_iter().chain(then);
-    let found = candidates.find_map(|host| Some((host, host.table.find(head)?)));
-    match found {
+    let in_table = |host: &'h Arc<VirtualHost>| Some((host, host.table.find(head)?));
+    let found = candidates.find_map(in_table);
+    let in_wider = || {
+        let mut wider = hosts.wider(head.host).filter(|_| !is_misdirected);
+        wider.find_map(in_table)
+    };
+    match found.or_else(in_wider) {
         Some((virtual_host, rule)) => Ok((Arc::clone(virtual_host), rule)),
         None if is_misdirected => Err(LocalReply::MISDIRECTED),
         None => Err(LocalReply::NO_ROUTE),
@@ -233,6 +259,7 @@ pub fn matched_head<'a, B>(
 ) -> RequestHead<'a> {
     let claims = request.extensions().get::<Arc<Claims>>();
     RequestHead {
+        is_http2: request.version() == Version::HTTP_2,
         method: request.method(),
         scheme: scheme.as_str(),
         authority,

@@ -332,7 +332,7 @@ impl PickedEndpoint {
                 .tls(endpoint)
                 .map(|client| TlsTarget { client, host: None }),
             client,
-            phase: None,
+            phases: None,
         }
     }
 

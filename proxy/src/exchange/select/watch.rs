@@ -7,7 +7,6 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Weak;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::sync::watch;
@@ -15,8 +14,8 @@ use tokio::sync::watch;
 use super::pending::PendingConnect;
 use super::target::{PickedEndpoint, Tried};
 use crate::exchange::worker::Worker;
+use crate::snapshot::{ListenerKey, ListenerPolicies};
 use crate::telemetry::Counter;
-use traffic::authz::Authorization;
 
 /// Maximum number of moves of a pending connect for one request, raw TCP connection or mirror. Later connects run to
 /// their end, whatever happens to their endpoints.
@@ -25,7 +24,7 @@ pub const MOVES_MAX: u8 = 16;
 /// Lets the pending connects of a worker check their endpoints whenever endpoints have changed, until the worker ends, and
 /// connections their policies.
 pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
-    let mut policies = None;
+    let mut policies = Vec::new();
     while changes.changed().await.is_ok() {
         let Some(worker) = worker.upgrade() else {
             return;
@@ -37,10 +36,20 @@ pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
     }
 }
 
+/// Policies of the proxy, and those of listeners that have others.
+type AppliedPolicies = Vec<(Option<ListenerKey>, ListenerPolicies)>;
+
 /// Wakes the connections of a worker if other policies apply than `before`.
-fn policies_changed(worker: &Worker, before: &mut Option<Arc<Authorization>>) {
-    let now = worker.snapshot().authorization.clone();
-    if now.as_ref().map(Arc::as_ptr) != before.as_ref().map(Arc::as_ptr) {
+fn policies_changed(worker: &Worker, before: &mut AppliedPolicies) {
+    let snapshot = worker.snapshot();
+    let now = snapshot.all_policies();
+    let now: AppliedPolicies = now
+        .map(|(key, policies)| (key.cloned(), policies.clone()))
+        .collect();
+    let mut pairs = now.iter().zip(&*before);
+    let is_same = now.len() == before.len()
+        && pairs.all(|((key, one), (of, other))| key == of && one.is_same(other));
+    if !is_same {
         *before = now;
         worker.policies_changed.notify_waiters();
     }

@@ -131,7 +131,7 @@ async fn shake_hands<A: Handler>(
     let terms = HandshakeSettings {
         config: Arc::clone(tls.config(hello.alpn())),
         server_name: hello.server_name.as_deref().map(Arc::from),
-        own: tls.identities.first().cloned(),
+        server: Arc::clone(tls),
         version: hello.version,
         due,
     };

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
+use http::Version;
+use traffic::filter::TemplateContext;
 use traffic::telemetry::flags::ResponseFlags;
 
 /// HTTP version of a downstream connection.
@@ -105,6 +107,49 @@ pub struct Entry<'a> {
     pub audit: Option<&'a str>,
     /// Name of the route.
     pub route_name: Option<&'a str>,
+}
+
+impl<'a> Entry<'a> {
+    /// Values for formats of the user and for filters, as far as an entry has them.
+    pub fn context(&self) -> TemplateContext<'a> {
+        let text = |bytes: Option<&'a [u8]>| {
+            let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+            text.unwrap_or_default()
+        };
+        let (upstream_remote, upstream_name) = match self.upstream_host {
+            Some(Host::Ip(address)) => (Some(address), None),
+            Some(Host::Text(name)) => (None, Some(text(Some(name)))),
+            None => (None, None),
+        };
+        TemplateContext {
+            downstream_remote: self.downstream_remote_address,
+            downstream_direct_remote: self.downstream_remote_address,
+            downstream_local: self.downstream_local_address,
+            upstream_remote,
+            upstream_name,
+            upstream_local: self.upstream_local_address,
+            upstream_cluster: self.upstream_cluster.unwrap_or_default(),
+            requested_server_name: self.requested_server_name,
+            protocol: match self.version {
+                Some(HttpVersion::Http10) => Version::HTTP_10,
+                Some(HttpVersion::Http2) => Version::HTTP_2,
+                Some(HttpVersion::Http11) | None => Version::HTTP_11,
+            },
+            start_time: self.start,
+            now: SystemTime::now(),
+            duration: self.duration,
+            bytes_received: self.bytes_received,
+            attempts: self.attempts,
+            response_flags: self.flags,
+            response_code: self.response_code,
+            response_code_details: self.response_code_details.unwrap_or_default(),
+            route_name: self.route_name.unwrap_or_default(),
+            method: self.method.unwrap_or_default(),
+            path: text(self.path),
+            authority: text(self.authority),
+            ..TemplateContext::default()
+        }
+    }
 }
 
 impl Default for Entry<'_> {

@@ -78,7 +78,7 @@ pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
 
 /// Whether none of these functions escapes any byte, apart from spaces: true for almost every value. Has no branches,
 /// so that many bytes are checked in one step.
-fn is_plain(value: &[u8]) -> bool {
+pub(super) fn is_plain(value: &[u8]) -> bool {
     value.iter().fold(true, |plain, byte| {
         plain & (0x20..=0x7e).contains(byte) & (*byte != b'"') & (*byte != b'\\')
     })

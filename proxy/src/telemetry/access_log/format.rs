@@ -75,8 +75,14 @@ pub(super) fn text(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
     out.push(b'\n');
 }
 
-/// Appends one JSON object and a line feed. Missing values are `null`; numbers are numbers.
-pub(super) fn json(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'_>) {
+/// Appends one JSON object and a line feed. Missing values are `null`; numbers are numbers. `sample_rate` is the percentage
+/// of requests with a line.
+pub(super) fn json(
+    out: &mut Vec<u8>,
+    timestamp: &mut Timestamp,
+    entry: &Entry<'_>,
+    sample_rate: Option<f64>,
+) {
     out.extend_from_slice(b"{\"start_time\":\"");
     timestamp.append_to(out, entry.start);
     out.push(b'"');
@@ -137,14 +143,14 @@ pub(super) fn json(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
         "requested_server_name",
         entry.requested_server_name.map(str::as_bytes),
     );
-    let reason = entry.upstream_transport_failure_reason.map(str::as_bytes);
-    json_text(out, "upstream_transport_failure_reason", reason);
-    json_way(out, entry);
+    json_way(out, entry, sample_rate);
     out.extend_from_slice(b"}\n");
 }
 
-/// Appends the keys that Istio's format does not have.
-fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
+/// Appends the last key of Istio's format, and the keys that it does not have.
+fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>, sample_rate: Option<f64>) {
+    let reason = entry.upstream_transport_failure_reason.map(str::as_bytes);
+    json_text(out, "upstream_transport_failure_reason", reason);
     let cluster = entry.destination_cluster.map(str::as_bytes);
     json_text(out, "destination_cluster", cluster);
     json_number(
@@ -157,6 +163,11 @@ fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
     let peer = entry.downstream_peer_uri_san.map(str::as_bytes);
     json_text(out, "downstream_peer_uri_san", peer);
     json_text(out, "audit", entry.audit.map(str::as_bytes));
+    if let Some(rate) = sample_rate {
+        json_key(out, "sample_rate");
+        // Writing into a vector cannot fail.
+        drop(write!(out, "{rate}"));
+    }
 }
 
 /// Appends a quoted field after a space.

@@ -1,11 +1,19 @@
 //! Settings of the access log: format, target and buffer sizes.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use traffic::filter::LogFormat;
+
+use super::sample::LogSample;
+
 /// Format of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccessLogFormat {
+    /// A format of the user.
+    Custom(Arc<LogFormat>),
     /// One JSON object per line.
     Json,
     /// Istio's default text format.
@@ -14,21 +22,46 @@ pub enum AccessLogFormat {
 }
 
 /// Destination of the lines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AccessLogTarget {
     /// A file to append to. It is reopened when the path refers to another file (rotation by renaming).
     File(PathBuf),
+    /// Standard error.
+    Stderr,
     /// Standard output.
     #[default]
     Stdout,
 }
 
+impl AccessLogTarget {
+    /// Target at a path, as Envoy reads it.
+    pub fn at(path: &str) -> Self {
+        match path {
+            "/dev/stderr" => Self::Stderr,
+            "" | "/dev/stdout" => Self::Stdout,
+            path => Self::File(path.into()),
+        }
+    }
+}
+
+impl fmt::Display for AccessLogTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Stderr => f.write_str("/dev/stderr"),
+            Self::Stdout => f.write_str("/dev/stdout"),
+        }
+    }
+}
+
 /// Settings of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLogSettings {
-    /// Format of a line.
+    /// Format of a line where no resource says otherwise.
     pub format: AccessLogFormat,
-    /// Destination of the lines.
+    /// Share of requests with such a line.
+    pub sample: LogSample,
+    /// Destination of these lines.
     pub target: AccessLogTarget,
     /// Maximum size of a buffer; each worker has two. Further lines are dropped and counted.
     ///
@@ -49,6 +82,7 @@ impl AccessLogSettings {
     pub fn new(workers: usize) -> Self {
         Self {
             format: AccessLogFormat::default(),
+            sample: LogSample::ALL,
             target: AccessLogTarget::default(),
             buffer_bytes_max: 1 << 20,
             flush_interval: Duration::from_millis(50),

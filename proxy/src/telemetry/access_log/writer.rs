@@ -4,26 +4,31 @@
 //! it sleeps until a worker wakes it. If its target blocks, the buffers fill up and lines are dropped, but requests
 //! proceed.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::lanes::Lanes;
-use super::settings::{AccessLogSettings, AccessLogTarget};
+use super::settings::AccessLogSettings;
+use super::sink::Sink;
 
 /// Capacity above which a buffer is released when the writer goes to sleep.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// The writer thread, with its buffers and its commands.
+/// The writer thread of a target, with its buffers and its commands. It writes the waiting lines and ends when this is
+/// dropped, which does not wait for it.
 #[derive(Debug)]
 pub(super) struct Running {
     lanes: Arc<Lanes>,
     orders: Arc<Orders>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 /// Commands to the writer.
@@ -57,6 +62,17 @@ impl Running {
         Ok(Self { lanes, orders })
     }
 
+    /// Buffers without a writer.
+    pub(super) fn without_thread(settings: &AccessLogSettings) -> Self {
+        Self {
+            lanes: Arc::new(Lanes::new(settings)),
+            orders: Arc::new(Orders {
+                ended: Mutex::new(true),
+                ..Orders::default()
+            }),
+        }
+    }
+
     pub(super) fn lanes(&self) -> &Arc<Lanes> {
         &self.lanes
     }
@@ -66,9 +82,13 @@ impl Running {
         self.lanes.wake();
     }
 
-    pub(super) fn shut_down(&self, wait_max: Duration) {
+    fn stop(&self) {
         self.orders.stop.store(true, Ordering::Release);
         self.lanes.wake();
+    }
+
+    pub(super) fn shut_down(&self, wait_max: Duration) {
+        self.stop();
         let ended = self
             .orders
             .ended
@@ -105,6 +125,7 @@ impl Writer {
         // twice, since each round empties one buffer of each lane
         self.round();
         self.round();
+        self.release_memory();
         *self
             .orders
             .ended
@@ -180,69 +201,5 @@ impl Writer {
 fn release(bytes: &mut Vec<u8>) {
     if bytes.is_empty() && bytes.capacity() > KEPT_BYTES_MAX {
         *bytes = Vec::new();
-    }
-}
-
-/// Open target of the lines.
-#[derive(Debug)]
-pub(super) enum Sink {
-    File { path: PathBuf, file: File },
-    Stdout,
-}
-
-impl Sink {
-    pub(super) fn open(target: &AccessLogTarget) -> io::Result<Self> {
-        match target {
-            AccessLogTarget::File(path) => Ok(Self::File {
-                path: path.clone(),
-                file: open(path)?,
-            }),
-            AccessLogTarget::Stdout => Ok(Self::Stdout),
-        }
-    }
-
-    fn write_all(&mut self, lines: &[u8]) -> io::Result<()> {
-        match self {
-            Self::File { file, .. } => file.write_all(lines),
-            Self::Stdout => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(lines)?;
-                stdout.flush()
-            }
-        }
-    }
-
-    /// Opens the path again if it no longer refers to the open file, or always if `always`.
-    fn reopen(&mut self, always: bool) -> io::Result<()> {
-        let Self::File { path, file } = self else {
-            return Ok(());
-        };
-        if always || !names(path, file)? {
-            *file = open(path)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Display for Sink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::File { path, .. } => write!(f, "{}", path.display()),
-            Self::Stdout => f.write_str("standard output"),
-        }
-    }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
-}
-
-/// Whether a path refers to an open file, by device and inode.
-fn names(path: &Path, file: &File) -> io::Result<bool> {
-    let open = file.metadata()?;
-    match std::fs::metadata(path) {
-        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
     }
 }

@@ -1,5 +1,6 @@
 //! Converts cells to the families of the `prometheus` crate. Iterators are lazy: a family is made when it is encoded.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,7 @@ use super::super::{StatsRegistry, Telemetry};
 use traffic::telemetry::cells::WorkerCounters;
 use traffic::telemetry::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
 use traffic::telemetry::control::CertificateState;
+use traffic::telemetry::labels::Reporter;
 use traffic::telemetry::members::{
     MemberLabels, MemberState, ReplayCause, ReplayLabels, ShiftReason,
 };
@@ -176,8 +178,8 @@ fn evaluations(telemetry: &Telemetry) -> MetricFamily {
     let [counts @ .., sum] = &totals;
     let counted = EVALUATION_BOUNDS.into_iter().zip(counts.iter().copied());
     let counted = counted.map(|(bound, count)| (bound as f64 / 1e9, count));
-    let all = (counts.iter().sum(), Duration::from_nanos(*sum));
-    let histogram = (all.0 > 0).then(|| histogram_metric(Vec::new(), counted, all));
+    let (total, sum) = (counts.iter().sum(), Duration::from_nanos(*sum));
+    let histogram = (total > 0).then(|| histogram_metric(Vec::new(), counted, total, sum));
     let histograms = histogram.into_iter().collect();
     family_of(names::AUTHZ_EVALUATION, MetricType::HISTOGRAM, histograms)
 }
@@ -195,6 +197,26 @@ pub(super) fn plaintext(telemetry: &Telemetry) -> MetricFamily {
         (labels, one.connections)
     });
     counter_family(names::INBOUND_PLAINTEXT, counts)
+}
+
+/// Requests and connections whose values became `other`, of metrics that have them as labels.
+pub(super) fn label_overflow(telemetry: &Telemetry) -> MetricFamily {
+    let rules = telemetry.stats.rules();
+    let mut counts: BTreeMap<_, u64> = BTreeMap::new();
+    for reporter in [Reporter::Source, Reporter::Destination] {
+        for name in rules.families_of_requests(reporter) {
+            *counts.entry(name).or_default() += telemetry.tags.overflowed(reporter);
+        }
+    }
+    let stats = &telemetry.stats;
+    let shared = stats.shared_series().totals(&stats.all_rule_stats());
+    let of_rules = shared.into_iter().sum();
+    if of_rules > 0 {
+        counts.insert(names::RULE_REQUESTS.name, of_rules);
+    }
+    let counts = counts.into_iter();
+    let counts = counts.map(|(name, count)| (vec![pair(label::METRIC, name)], count));
+    counter_family(names::LABEL_OVERFLOW, counts)
 }
 
 /// Shares and available endpoints of clusters, by service.
@@ -324,6 +346,10 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
         one(names::GENERATION, state.generation as f64),
         gauge_family(names::RESOURCES_REJECTED, quarantined),
         one(names::POLICIES_UNENFORCED, state.unenforced as f64),
+        one(
+            names::RESTART_PENDING,
+            f64::from(u8::from(state.restart_pending)),
+        ),
         gauge_family(names::CERTIFICATE_EXPIRATION, expirations),
         gauge_family(names::CERTIFICATE_REJECTED, refused),
         gauge_family(names::KEY_SET_FETCHED, fetched),
@@ -347,13 +373,16 @@ pub(super) fn log(dropped: u64) -> MetricFamily {
 }
 
 /// Lines of the access log.
-pub(super) fn access_log(totals: AccessLogTotals) -> impl Iterator<Item = MetricFamily> {
+pub(super) fn access_log(totals: &[(String, AccessLogTotals)]) -> [MetricFamily; 2] {
+    let family = |family, count: fn(&AccessLogTotals) -> u64| {
+        let series = totals.iter();
+        let series = series.map(|(sink, totals)| (vec![pair("sink", sink)], count(totals)));
+        counter_family(family, series)
+    };
     [
-        (names::ACCESS_LOG_LINES, totals.lines),
-        (names::ACCESS_LOG_DROPPED, totals.dropped),
+        family(names::ACCESS_LOG_LINES, |totals| totals.lines),
+        family(names::ACCESS_LOG_DROPPED, |totals| totals.dropped),
     ]
-    .into_iter()
-    .map(|(family, count)| counter_family(family, [(Vec::new(), count)]))
 }
 
 pub(super) fn counter_family(
@@ -398,7 +427,8 @@ pub(super) fn gauge_family(
 pub(super) fn histogram_metric(
     labels: Vec<LabelPair>,
     counted: impl Iterator<Item = (f64, u64)>,
-    (total, sum): (u64, Duration),
+    total: u64,
+    sum: Duration,
 ) -> Metric {
     let mut count = 0;
     let mut buckets = Vec::new();

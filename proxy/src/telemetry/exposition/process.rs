@@ -28,7 +28,8 @@ pub(super) fn families() -> impl Iterator<Item = MetricFamily> {
     };
     [
         decimal_counter_family(names::PROCESS_CPU, cpu_seconds(&stat)),
-        gauge(names::PROCESS_MEMORY, resident_bytes(&status)),
+        gauge(names::PROCESS_MEMORY, kibibytes(&status, "VmRSS:")),
+        gauge(names::PROCESS_VIRTUAL, kibibytes(&status, "VmSize:")),
         gauge(names::PROCESS_FDS, open_files()),
         gauge(names::PROCESS_FDS_MAX, open_files_max(&limits)),
         gauge(names::PROCESS_THREADS, status_field(&status, "Threads:")),
@@ -67,8 +68,9 @@ fn status_field(status: &str, key: &str) -> Option<f64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-fn resident_bytes(status: &str) -> Option<f64> {
-    status_field(status, "VmRSS:").map(|kibibytes| kibibytes * 1_024.0)
+/// The size after a key, in bytes.
+fn kibibytes(status: &str, key: &str) -> Option<f64> {
+    status_field(status, key).map(|kibibytes| kibibytes * 1_024.0)
 }
 
 /// The soft limit of open files, the first of two values; `None` for `unlimited`.
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn keys_are_matched_at_line_starts() {
         let status = "Name:\tVmRSS: 1\nVmRSS:\t    2048 kB\nThreads:\t5\n";
-        assert_eq!(resident_bytes(status), Some(2_097_152.0));
+        assert_eq!(kibibytes(status, "VmRSS:"), Some(2_097_152.0));
         assert_eq!(status_field(status, "Threads:"), Some(5.0));
         assert_eq!(status_field(status, "Missing:"), None);
         let limits = "Limit Soft Hard Units\nMax open files            1024                 524288               files\n";
@@ -117,10 +119,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn metrics_of_this_process_are_read() {
         let families: Vec<MetricFamily> = families().collect();
-        assert_eq!(families.len(), 6);
+        assert_eq!(families.len(), 7);
         let memory = &families[1].get_metric()[0];
         assert!(memory.get_gauge().get_value() > 100_000.0);
-        let start = families[5].get_metric()[0].get_gauge().get_value();
+        let start = families[6].get_metric()[0].get_gauge().get_value();
         assert!(start > 1_500_000_000.0, "{start}");
     }
 }

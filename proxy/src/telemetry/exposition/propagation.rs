@@ -47,5 +47,5 @@ fn labels(of: &Tracked) -> Vec<LabelPair> {
 
 fn histogram(of: &Tracked) -> Metric {
     let counted = BOUNDS.into_iter().zip(of.buckets);
-    histogram_metric(labels(of), counted, (of.buckets.iter().sum(), of.sum))
+    histogram_metric(labels(of), counted, of.buckets.iter().sum(), of.sum)
 }

@@ -3,14 +3,19 @@
 //! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>. All series of a family must be adjacent,
 //! hence one pass over all label sets per family.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use super::exemplars;
 use super::format::TextFormat;
+use super::labels::SeriesLabels;
 use traffic::telemetry::histogram::{HistogramTotal, Unit};
 use traffic::telemetry::labels::RequestLabels;
 use traffic::telemetry::names::{self, Family, label};
 use traffic::telemetry::requests::{RequestProtocol, RequestStats, Total, Variant};
+use traffic::telemetry::rules::MetricRules;
 
 /// Size after which a chunk is returned; the last label set may exceed it.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -82,24 +87,43 @@ pub(super) struct RequestText {
     handle: usize,
     /// Whether the family's header was written, which happens only before its first series.
     headed: bool,
+    /// Changes of metrics, and the series that they make of several.
+    rules: Arc<MetricRules>,
+    /// Whether some label sets differ only by values of requests.
+    has_tags: bool,
+    merged: BTreeMap<Vec<u8>, Total>,
     format: TextFormat,
+    /// Time as of which exemplars are shown; `None` in a format that has none.
+    exemplars_at: Option<SystemTime>,
 }
 
 impl RequestText {
     /// Creates the iterator for these label sets.
-    pub(super) fn new(handles: Vec<Arc<RequestStats>>, format: TextFormat) -> Self {
+    pub(super) fn new(
+        handles: Vec<Arc<RequestStats>>,
+        rules: Arc<MetricRules>,
+        format: TextFormat,
+    ) -> Self {
         Self {
+            has_tags: handles.iter().any(|handle| handle.values().is_some()),
             handles,
+            rules,
+            merged: BTreeMap::new(),
             family: 0,
             handle: 0,
             headed: false,
             format,
+            exemplars_at: (format == TextFormat::OpenMetrics).then(SystemTime::now),
         }
     }
 
     fn append_handle(&mut self, out: &mut Vec<u8>, family: &RequestFamily) {
         let handle = &self.handles[self.handle];
-        let mut labels = Vec::new();
+        let rule = self.rules.of(handle.labels().reporter, family.family.name);
+        if rule.is_some_and(|rule| rule.is_off) {
+            return;
+        }
+        let mut series = SeriesLabels::new(rule, handle.values().map(|values| &**values));
         for (variant, total) in handle.totals() {
             if !family.kind.applies(variant) {
                 continue;
@@ -109,9 +133,21 @@ impl RequestText {
                     .append_header(out, &family.family, family.kind.name());
                 self.headed = true;
             }
-            labels.clear();
-            append_labels(&mut labels, handle.labels(), variant);
-            append_series(out, family, &labels, &total);
+            add_labels(series.clear(), handle.labels(), variant);
+            if rule.is_some() || self.has_tags {
+                let sum = self.merged.entry(series.text().to_vec());
+                sum.or_default().add(&total);
+            } else {
+                let written = Series::new(series.text(), &total, self.exemplars_at);
+                written.append_to(out, family);
+            }
+        }
+    }
+
+    /// Appends the series that changes of metrics have made.
+    fn append_merged(&mut self, out: &mut Vec<u8>, family: &RequestFamily) {
+        for (labels, total) in std::mem::take(&mut self.merged) {
+            Series::new(&labels, &total, self.exemplars_at).append_to(out, family);
         }
     }
 }
@@ -126,6 +162,7 @@ impl Iterator for RequestText {
                 break;
             };
             if self.handle == self.handles.len() {
+                self.append_merged(&mut out, family);
                 (self.family, self.handle, self.headed) = (self.family + 1, 0, false);
                 continue;
             }
@@ -136,37 +173,61 @@ impl Iterator for RequestText {
     }
 }
 
-fn append_series(out: &mut Vec<u8>, family: &RequestFamily, labels: &[u8], total: &Total) {
-    let name = family.family.name.as_bytes();
-    match &family.kind {
-        Kind::Counter(of) | Kind::GrpcCounter(of) => {
-            append_line(out, &[name, b"{", labels, b"} "], of(total));
-        }
-        Kind::Histogram(unit, of) => append_histogram(out, name, labels, *unit, of(total)),
-    }
+/// Series with its counts.
+struct Series<'a> {
+    labels: &'a [u8],
+    total: &'a Total,
+    /// Time as of which exemplars are shown, if they are.
+    exemplars_at: Option<SystemTime>,
 }
 
-fn append_histogram(
-    out: &mut Vec<u8>,
-    name: &[u8],
-    labels: &[u8],
-    unit: Unit,
-    total: &HistogramTotal,
-) {
-    for (bound, count) in total.cumulative() {
-        append(out, &[name, b"_bucket{", labels]);
-        // writing to a vector cannot fail, here and below
-        let _ = write!(out, ",le=\"{bound}\"}} ");
-        append_line(out, &[], count);
+impl<'a> Series<'a> {
+    fn new(labels: &'a [u8], total: &'a Total, exemplars_at: Option<SystemTime>) -> Self {
+        Self {
+            labels,
+            total,
+            exemplars_at,
+        }
     }
-    append_line(
-        out,
-        &[name, b"_bucket{", labels, b",le=\"+Inf\"} "],
-        total.count(),
-    );
-    append(out, &[name, b"_sum{", labels]);
-    let _ = writeln!(out, "}} {}", total.sum(unit));
-    append_line(out, &[name, b"_count{", labels, b"} "], total.count());
+
+    fn append_to(&self, out: &mut Vec<u8>, family: &RequestFamily) {
+        let name = family.family.name.as_bytes();
+        match &family.kind {
+            Kind::Counter(of) | Kind::GrpcCounter(of) => {
+                append_line(out, &[name, b"{", self.labels, b"} "], of(self.total));
+            }
+            Kind::Histogram(unit, of) => {
+                self.append_histogram(out, name, *unit, of(self.total));
+            }
+        }
+    }
+
+    fn append_histogram(&self, out: &mut Vec<u8>, name: &[u8], unit: Unit, total: &HistogramTotal) {
+        let labels = self.labels;
+        let exemplars = match unit {
+            Unit::Bytes => None,
+            Unit::Microseconds => self.total.exemplars.as_deref(),
+        };
+        let mut buckets = exemplars.into_iter().flatten();
+        let mut end_line = |out: &mut Vec<u8>, count: u64| {
+            append(out, &[itoa::Buffer::new().format(count).as_bytes()]);
+            if let (Some(Some(exemplar)), Some(now)) = (buckets.next(), self.exemplars_at) {
+                exemplars::append(out, exemplar, now);
+            }
+            out.push(b'\n');
+        };
+        for (bound, count) in total.cumulative() {
+            append(out, &[name, b"_bucket{", labels]);
+            // writing to a vector cannot fail, here and below
+            let _ = write!(out, ",le=\"{bound}\"}} ");
+            end_line(out, count);
+        }
+        append(out, &[name, b"_bucket{", labels, b",le=\"+Inf\"} "]);
+        end_line(out, total.count());
+        append(out, &[name, b"_sum{", labels]);
+        let _ = writeln!(out, "}} {}", total.sum(unit));
+        append_line(out, &[name, b"_count{", labels, b"} "], total.count());
+    }
 }
 
 /// Appends a sample: the parts before the value, then the value.
@@ -179,71 +240,34 @@ fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// Appends the labels of reporter, source and destination, without braces.
-pub(super) fn append_party_labels(out: &mut Vec<u8>, labels: &RequestLabels) {
-    append_label(out, label::REPORTER, labels.reporter.as_str());
-    let sources = label::SOURCE.into_iter().zip(labels.source.values());
-    let destinations = label::DESTINATION
-        .into_iter()
-        .zip(labels.destination.values());
-    for (name, value) in sources.chain(destinations) {
-        append_label(out, name, value);
-    }
-    append_label(out, label::DESTINATION_SERVICE, &labels.service.host);
-    append_label(out, label::DESTINATION_SERVICE_NAME, &labels.service.name);
-    append_label(
-        out,
-        label::DESTINATION_SERVICE_NAMESPACE,
-        &labels.service.namespace,
-    );
-}
-
-/// Appends all labels of a series except `le`, without braces.
-fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
-    append_party_labels(out, labels);
+/// Adds all labels of a series except `le`.
+fn add_labels(series: &mut SeriesLabels<'_>, labels: &RequestLabels, variant: Variant) {
+    series.add_parties(labels);
     if variant == Variant::OVERFLOW {
-        append_label(out, label::REQUEST_PROTOCOL, OTHER);
-        append_label(out, label::RESPONSE_CODE, OTHER);
-        append_label(out, label::RESPONSE_FLAGS, OTHER);
-        append_label(out, label::CONNECTION_SECURITY_POLICY, OTHER);
-        return;
+        for name in [
+            label::REQUEST_PROTOCOL,
+            label::RESPONSE_CODE,
+            label::RESPONSE_FLAGS,
+            label::CONNECTION_SECURITY_POLICY,
+        ] {
+            series.add(name, OTHER);
+        }
+        return series.finish();
     }
-    append_label(out, label::REQUEST_PROTOCOL, variant.protocol().as_str());
-    append_label(
-        out,
-        label::RESPONSE_CODE,
-        itoa::Buffer::new().format(variant.code()),
-    );
+    series.add(label::REQUEST_PROTOCOL, variant.protocol().as_str());
+    let code = variant.code();
+    series.add(label::RESPONSE_CODE, itoa::Buffer::new().format(code));
     if let Some(status) = variant.grpc_status() {
-        append_label(
-            out,
+        series.add(
             label::GRPC_RESPONSE_STATUS,
             itoa::Buffer::new().format(status),
         );
     }
-    append_label(out, label::RESPONSE_FLAGS, &variant.flags().to_string());
-    append_label(
-        out,
-        label::CONNECTION_SECURITY_POLICY,
-        variant.security().as_str(),
-    );
+    series.add(label::RESPONSE_FLAGS, &variant.flags().to_string());
+    let security = variant.security().as_str();
+    series.add(label::CONNECTION_SECURITY_POLICY, security);
+    series.finish();
 }
 
 /// Value of the labels that [`Variant::OVERFLOW`] combines.
 const OTHER: &str = "other";
-
-/// Appends one label, after a comma if it is not the first.
-pub(super) fn append_label(out: &mut Vec<u8>, name: &str, value: &str) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    append(out, &[name.as_bytes(), b"=\""]);
-    for byte in value.bytes() {
-        match byte {
-            b'\n' => append(out, &[b"\\n"]),
-            b'"' | b'\\' => append(out, &[&[b'\\', byte]]),
-            _ => out.push(byte),
-        }
-    }
-    out.push(b'"');
-}

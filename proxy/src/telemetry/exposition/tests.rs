@@ -23,7 +23,7 @@ fn build() -> BuildInfo {
 }
 
 fn exposed(telemetry: &Arc<Telemetry>) -> Scrape {
-    let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off()));
+    let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off(1)));
     scrape(&text_of(&exposition, TextFormat::Prometheus))
 }
 
@@ -67,6 +67,7 @@ fn record() -> RequestRecord {
         response_bytes: 1_200,
         request_messages: 0,
         response_messages: 0,
+        trace: None,
     }
 }
 
@@ -410,7 +411,7 @@ fn open_metrics_has_the_same_samples_under_families_without_total() {
     };
     stats.record(W0, &grpc);
     stats.tcp().opened(W0);
-    let exposition = Exposition::new(telemetry, Arc::new(AccessLog::off()));
+    let exposition = Exposition::new(telemetry, Arc::new(AccessLog::off(1)));
     let text = text_of(&exposition, TextFormat::OpenMetrics);
     let plain = text_of(&exposition, TextFormat::Prometheus);
     let samples = |text: &str| -> Vec<String> {
@@ -466,7 +467,7 @@ fn many_label_sets_are_written_in_chunks_of_one_text() {
             .request_stats(&labels(host))
             .record(W0, &record());
     }
-    let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off()));
+    let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off(1)));
     let sizes: Vec<usize> = exposition
         .chunks(TextFormat::Prometheus)
         .expect("text")

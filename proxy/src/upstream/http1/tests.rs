@@ -19,6 +19,7 @@ use super::connection::{READ_BYTES, READ_BYTES_MAX};
 use super::exchange::{INTERIM_MAX, REST_TIME_MAX};
 use super::*;
 use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
+use crate::upstream::connect::ConnectTimes;
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream;
 use crate::upstream::{Buffers, ConnectionInfo, Counts};
@@ -42,6 +43,7 @@ fn connection() -> (Box<Connection>, UnixStream) {
         tls: None,
         local: None,
         remote: Address::Unix(std::path::Path::new("/test").into()),
+        opened: ConnectTimes::now(),
     });
     let connection = Connection::new(Stream::Unix(ours), ends, Counted::opened(&counts));
     (connection, peer)

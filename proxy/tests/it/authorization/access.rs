@@ -104,7 +104,7 @@ fn difference_from_what_is_expected_is_an_error_with_its_location() {
     let (json, succeeded) = check(&policies(), &wrong, &["-o", "json"]);
     assert!(!succeeded);
     let found: serde_json::Value = serde_json::from_str(&json).expect("only findings");
-    let mut found = found.as_array().unwrap().iter();
+    let mut found = found["findings"].as_array().unwrap().iter();
     assert!(found.any(|one| one["code"] == "ACC003"), "{json}");
     let (text, succeeded) = check(&policies(), &wrong.replace("ns/web", "web"), &[]);
     assert!(!succeeded && text.contains("error[ACC002]"), "{text}");

@@ -22,6 +22,7 @@ fn hosts_are_compared_as_sent_and_denied_ones_also_without_port_and_dot() {
                 ("SHOP.test", 200, 200),
                 ("shop.test:80", 403, 403),
                 ("shop.test.", 403, 403),
+                ("shop.test:", 403, 403),
             ],
         ),
         (
@@ -154,6 +155,11 @@ fn addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops() {
             vec![("203.0.113.7", 200, 200)],
         ),
         (
+            // bits beyond the prefix do not count
+            of("ALLOW", &from("ipBlocks: [127.9.9.9/8]")),
+            vec![("203.0.113.7", 200, 200)],
+        ),
+        (
             of("DENY", &from("notIpBlocks: [127.0.0.0/8]")),
             vec![("203.0.113.7", 200, 200)],
         ),
@@ -171,7 +177,10 @@ fn addresses_are_those_of_the_peer_and_of_the_client_by_trusted_hops() {
                 ("203.0.113.7", 403, 200),
                 ("203.0.113.7, 8.8.8.8", 403, 403),
                 ("8.8.8.8, 203.0.113.7", 403, 200),
+                ("8.8.8.8\r\nx-forwarded-for: 203.0.113.7", 403, 200),
+                ("203.0.113.7\r\nx-forwarded-for: 8.8.8.8", 403, 403),
                 ("203.0.113.7:99", 403, 403),
+                ("[2001:db8::1]", 403, 403),
                 ("unknown", 403, 403),
             ],
         ),

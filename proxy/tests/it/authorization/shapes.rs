@@ -108,7 +108,9 @@ fn policies_apply_to_what_they_select() {
         )
     };
     let one = "targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: g}";
-    let rows: [(String, &[(&str, u16)]); 4] = [
+    let other = one.replace("name: g", "name: g, namespace: other");
+    let rows: [(String, &[(&str, u16)]); 5] = [
+        (policy("a", &format!("{other}, {deny}")), &[("/", 200)]),
         (policy("a", &format!("{one}, {deny}")), &[("/", 403)]),
         (target("default", "g"), &[("/", 403)]),
         (target("default", "h"), &[("/", 200)]),
@@ -267,4 +269,68 @@ fn policy_with_an_unknown_provider_denies_what_it_selects() {
     edge.expect("CUSTOM", &[("/a", 403), ("/b", 200)]);
     let details = "rbac_access_denied_matched_policy[ns[default]-policy[ext]-rule[0]-deny-due-to-bad-CUSTOM-action]";
     assert_eq!(edge.proxy.logged("/a")["response_code_details"], details);
+}
+
+#[test]
+fn sources_operations_and_conditions_of_a_rule_are_combined() {
+    let edge = Edge::start(&[]);
+    let rule = "from: [{source: {ipBlocks: [10.0.0.1]}}, {source: {ipBlocks: [127.0.0.0/8], notRemoteIpBlocks: [10.0.0.2]}}], \
+                to: [{operation: {paths: [/a], methods: [GET]}}, {operation: {paths: [/b]}}], \
+                when: [{key: 'request.headers[x]', values: [v, w]}, {key: 'request.headers[y]', notValues: [z]}]";
+    edge.set(&[of("ALLOW", rule)]);
+    for (target, headers, status) in [
+        ("/a", "x: v\r\n", 200),
+        ("/b", "x: w\r\n", 200),
+        ("PUT /b", "x: w\r\n", 200),
+        ("PUT /a", "x: v\r\n", 403),
+        ("/c", "x: v\r\n", 403),
+        ("/a", "", 403),
+        ("/a", "x: u\r\n", 403),
+        ("/a", "x: v\r\ny: z\r\n", 403),
+        ("/b", "x: v\r\ny: a\r\n", 200),
+    ] {
+        let reply = edge.request(target, "a.test", headers);
+        assert_eq!(reply.status, status, "{target} {headers}");
+    }
+}
+
+#[test]
+fn policies_that_are_errors_deny_what_they_select() {
+    let edge = Edge::start(&[]);
+    let many = format!("rules: [{}]", vec!["{}"; 513].join(", "));
+    let target = "targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: g}]";
+    let both = format!("selector: {{matchLabels: {{app: edge}}}}, {target}, rules: [{{}}]");
+    let mut fields = vec![
+        "action: deny, rules: [{}]".to_owned(),
+        "action: DENY".to_owned(),
+        "action: CUSTOM, rules: [{}]".to_owned(),
+        "rules: [{from: []}]".to_owned(),
+        "rules: [{to: [{operation: {}}]}]".to_owned(),
+        "rules: [null]".to_owned(),
+        many,
+        both,
+    ];
+    let paths =
+        ["/x/{*}.txt", "/{**}/a/{*}", "/*/{*}"].map(|path| to(&format!("paths: ['{path}']")));
+    let accounts = ["a/*", "a/b/c", "x], principals: [y"];
+    let accounts = accounts.map(|one| super::from(&format!("serviceAccounts: [{one}]")));
+    let rules = paths.into_iter().chain(accounts);
+    fields.extend(rules.map(|rule| format!("rules: [{{{rule}}}]")));
+    for (number, fields) in fields.iter().enumerate() {
+        edge.set(&[policy(&format!("p{number}"), fields)]);
+        edge.expect(fields, &[("/", 403)]);
+        let denying = [("state", "denying")];
+        let count = edge.proxy.metric("strait_authz_policies", &denying);
+        assert_eq!(count, 1.0, "{fields}");
+    }
+}
+
+#[test]
+fn pages_of_the_proxy_are_not_subject_to_policies() {
+    let edge = Edge::start(&[]);
+    edge.set(&[policy("nothing", "")]);
+    edge.expect("nothing", &[("/", 403)]);
+    for page in ["/healthz/ready", "/stats/prometheus", "/config_dump"] {
+        assert_eq!(edge.proxy.try_page("GET", page).unwrap().0, 200, "{page}");
+    }
 }

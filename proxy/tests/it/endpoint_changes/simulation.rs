@@ -23,6 +23,7 @@ use proxy::exchange::downstream::connection::DownstreamProtocol;
 use proxy::exchange::select::watch;
 use proxy::exchange::settings::ExchangeSettings;
 use proxy::exchange::tcp::{self, DownstreamTcp};
+use proxy::exchange::trace_parts::TraceParts;
 use proxy::exchange::{self, Connection, DownstreamBody, Worker, WorkerParts};
 use proxy::identity::Identity;
 use proxy::snapshot::{Direction, ListenerKey, Service, SnapshotSlot};
@@ -292,6 +293,7 @@ fn worker(
         telemetry: Arc::clone(telemetry),
         unrouted,
         access_log: AccessLogger::off(),
+        traces: TraceParts::default(),
         registry: Arc::clone(registry),
         settings: ExchangeSettings::default(),
         resolve: None,
@@ -438,6 +440,7 @@ async fn connect(worker: &Rc<Worker>, stays: Duration) -> bool {
         is_undecided: false,
         routes: Some(Arc::clone(routes)),
         connect: None,
+        draw: None,
     };
     let Ok(opened) = tcp::open(worker, asked).await else {
         return false;

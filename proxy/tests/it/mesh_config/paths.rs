@@ -1,5 +1,7 @@
 //! `pathNormalization`.
 
+use std::fs;
+
 use super::Mesh;
 use crate::support::mesh::{documents, everything_to};
 use crate::support::origin::{Back, Origin};
@@ -54,5 +56,18 @@ fn policies_routes_and_endpoints_see_the_path_that_the_mesh_normalizes() {
             mesh.configure(&config);
         }
         assert_eq!(paths.map(&mut sent), expected, "{normalization}");
+    }
+}
+
+#[test]
+fn findings_about_paths_follow_the_mesh_configuration() {
+    let policy = DENY.replace("/admin", "/a//b");
+    let start = Start::new().file("mesh.yaml", policy);
+    let mesh = Mesh::start(start.args(["--allow-empty"]), "{}\n");
+    for (normalization, code) in [("MERGE_SLASHES", "AZ110"), ("NONE", "AZ132")] {
+        assert!(!mesh.proxy.stderr().contains(code));
+        let config = format!("pathNormalization: {{normalization: {normalization}}}\n");
+        fs::write(mesh.config.path(), config).unwrap();
+        mesh.proxy.has_logged(code);
     }
 }

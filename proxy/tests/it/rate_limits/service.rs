@@ -343,3 +343,38 @@ fn global_limit_without_a_service_is_reported() {
         proxy.stderr().contains("--rate-limit-service")
     });
 }
+
+#[test]
+fn service_can_be_a_provider_of_the_mesh_configuration() {
+    let service_here = Service::start(vec![2], Duration::ZERO);
+    let origin = Origin::named(Back::H1, "served");
+    let start = Start::new();
+    let limits = format!("rateLimit: {{global: {{rules: [{{{}}}]}}}}", hourly(1, ""));
+    let mesh = documents([
+        everything_to(start.edge(), &origin),
+        service(
+            "ratelimit",
+            Back::H2,
+            &[(service_here.origin.address, "v1")],
+        ),
+        policy("own", ALL, &limits),
+    ]);
+    let config = tempfile::NamedTempFile::new().unwrap();
+    let provider =
+        "{service: ratelimit.test, port: 80, timeout: 10s, domain: shop, failOpen: false}";
+    let provider = format!("extensionProviders: [{{name: l, envoyRateLimitGrpc: {provider}}}]\n");
+    std::fs::write(config.path(), provider).unwrap();
+    let proxy = start
+        .args(["--labels", "istio=ingressgateway"])
+        .args(["--mesh-config", config.path().to_str().unwrap()])
+        .file("mesh.yaml", mesh)
+        .start();
+    let status = || {
+        let mut client = Raw::connect(proxy.edge);
+        client.send(crate::support::raw::GET).reply().status
+    };
+    assert_eq!(status(), 429);
+    assert_eq!(service_here.asked.lock().unwrap()[0].domain, "shop");
+    drop(service_here);
+    eventually("the proxy fails closed", || status() == 500);
+}

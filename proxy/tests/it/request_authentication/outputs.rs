@@ -1,6 +1,6 @@
 //! Headers for claims, and claims in conditions of routes.
 
-use super::{Edge, Issuer, answered, policy};
+use super::{Edge, Issuer, answered, authorization, policy};
 
 #[test]
 fn claims_become_headers_that_clients_cannot_send() {
@@ -47,6 +47,24 @@ fn claims_become_headers_that_clients_cannot_send() {
 }
 
 #[test]
+fn clients_cannot_send_headers_of_a_policy_that_was_never_valid() {
+    let issuer = Issuer::new("i", "k1");
+    let fields = "outputClaimToHeaders: [{header: x-tier, claim: tier}]";
+    let premium = authorization(
+        "ALLOW",
+        "when: [{key: 'request.headers[x-tier]', values: [premium]}]",
+    );
+    let broken = policy(&[issuer.rule(&format!("audience: [a], {fields}"))]);
+    let edge = Edge::start(&[broken, premium]);
+    for forged in [
+        "x-tier: premium\r\n",
+        "X_Tier: premium\r\nx-tier: premium\r\n",
+    ] {
+        assert_eq!(edge.request("/", forged).status, 403, "{forged}");
+    }
+}
+
+#[test]
 fn routes_match_claims_of_verified_tokens_only() {
     let issuer = Issuer::new("i", "k1");
     let rule = |key: &str, value: &str, status: u16| {
@@ -84,4 +102,67 @@ fn routes_match_claims_of_verified_tokens_only() {
         206
     );
     assert_eq!(edge.bearer("a.b.c"), 401);
+}
+
+#[test]
+fn routes_match_headers_of_tokens_and_never_those_that_clients_send() {
+    let issuer = Issuer::new("i", "k1");
+    let policies =
+        [policy(&[issuer.rule(
+            "outputClaimToHeaders: [{header: x-role, claim: role}]",
+        )])];
+    let rules = "- match: [{headers: {x-role: {exact: admin}}}]\n  directResponse: {status: 201}\n\
+                 - directResponse: {status: 299}\n";
+    for arguments in [&[][..], &["--rate-limit-before-authorization"]] {
+        let edge = Edge::start_with(arguments, &policies, |edge, _| answered(edge, rules));
+        assert_eq!(edge.request("/", "x-role: admin\r\n").status, 299);
+        let token = |role: &str| issuer.token(&format!(r#""role":"{role}""#));
+        assert_eq!(edge.bearer(&token("admin")), 201, "{arguments:?}");
+        let forged = format!(
+            "x-role: admin\r\nauthorization: Bearer {}\r\n",
+            token("user")
+        );
+        assert_eq!(edge.request("/", &forged).status, 299);
+    }
+}
+
+#[test]
+fn denied_request_is_logged_without_the_route_of_a_forged_header() {
+    let issuer = Issuer::new("i", "k1");
+    let fields = "outputClaimToHeaders: [{header: x-role, claim: role}]";
+    let rules = "- name: admins\n  match: [{headers: {x-role: {exact: admin}}}]\n  directResponse: {status: 201}\n\
+                 - name: others\n  directResponse: {status: 299}\n";
+    let edge = Edge::start_with(&[], &[policy(&[issuer.rule(fields)])], |edge, _| {
+        answered(edge, rules)
+    });
+    let forged = "x-role: admin\r\nauthorization: Bearer a.b.c\r\n";
+    assert_eq!(edge.request("/", forged).status, 401);
+    let line = || edge.proxy.access_log().pop();
+    crate::support::eventually("the request is logged", || line().is_some());
+    assert_eq!(line().unwrap()["route_name"], "others");
+}
+
+#[test]
+fn explain_sets_the_headers_of_tokens_as_traffic_does() {
+    let issuer = Issuer::new("i", "k1");
+    let fields = "outputClaimToHeaders: [{header: x-role, claim: role}]";
+    let admins = "when: [{key: 'request.headers[x-role]', values: [admin]}]";
+    let edge = Edge::start(&[
+        policy(&[issuer.rule(fields)]),
+        authorization("ALLOW", admins),
+    ]);
+    let url = format!("http://a.test:{}/", edge.proxy.edge.port());
+    let explain = |arguments: [&str; 2]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_strait"))
+            .args(["explain", "--admin", &edge.proxy.admin.to_string()])
+            .args(arguments)
+            .args(["GET", &url])
+            .output()
+            .unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let forged = explain(["--header", "x-role: admin"]);
+    assert!(forged.contains("rejected with 403"), "{forged}");
+    let verified = explain(["--jwt", r#"{"iss": "i", "role": "admin"}"#]);
+    assert!(verified.contains("authorization allowed"), "{verified}");
 }

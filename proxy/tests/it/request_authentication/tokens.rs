@@ -30,6 +30,8 @@ fn request_without_token_goes_on_and_a_bad_token_is_refused() {
     assert_eq!(get(&twice).body, FORM.as_bytes());
     let mixed = format!("authorization: Bearer {good}\r\nauthorization: Basic x\r\n");
     assert_eq!(get(&mixed).status, 401);
+    let mixed = format!("authorization: Basic x\r\nauthorization: Bearer {good}\r\n");
+    assert_eq!(get(&mixed).status, 401);
     let refused = get("authorization: Bearer a.b\r\n");
     assert_eq!((refused.status, &*refused.body), (401, FORM.as_bytes()));
     assert!(refused.has("content-type: text/plain"), "{refused:?}");
@@ -78,7 +80,19 @@ fn tokens_are_found_at_their_locations_and_all_must_be_valid() {
         (
             format!("/?access_token={good}&access_token={bad}"),
             String::new(),
-            200,
+            401,
+        ),
+        (
+            format!("/?access_token=&access_token={bad}"),
+            String::new(),
+            401,
+        ),
+        ("/".into(), format!("authorization: Bearer\t{bad}\r\n"), 401),
+        ("/".into(), format!("cookie: c={of_j}; c={bad}\r\n"), 401),
+        (
+            "/".into(),
+            format!("cookie: c=\r\ncookie: c={bad}\r\n"),
+            401,
         ),
         (
             format!("/?access_token={bad}"),

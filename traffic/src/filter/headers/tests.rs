@@ -64,6 +64,7 @@ pub(in crate::filter) fn with_context(test: impl FnOnce(&TemplateContext<'_>)) {
         request_headers: None,
         response_headers: None,
         environment: &BTreeMap::new(),
+        finished: None,
     });
 }
 

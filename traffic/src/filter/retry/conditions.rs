@@ -217,6 +217,7 @@ impl Conditions {
             Kind::UpstreamClosed | Kind::UpstreamProtocol | Kind::UpstreamReset => Reason::Reset,
             // not caused by the endpoint, or the time is over
             Kind::DownstreamBody
+            | Kind::InvalidBackend
             | Kind::NoCluster
             | Kind::NoHealthyUpstream
             | Kind::NoOriginalDestination

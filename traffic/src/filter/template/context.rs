@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue, Version};
 use rand::rngs::SmallRng;
 
 use crate::certificate::{Facts, PeerCertificate};
-use crate::telemetry::ResponseFlags;
+use crate::telemetry::{ResponseFlags, Service, Workload};
+use crate::trace::TraceContext;
 
 /// Values for the operators of templates. Unknown values are `None` or empty and print as nothing.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +81,8 @@ pub struct TemplateContext<'a> {
     pub response_headers: Option<&'a HeaderMap>,
     /// Environment of the process, read once at start.
     pub environment: &'a BTreeMap<String, String>,
+    /// Values of the end, for the access log.
+    pub finished: Option<&'a Finished<'a>>,
 }
 
 impl Default for TemplateContext<'_> {
@@ -119,8 +122,61 @@ impl Default for TemplateContext<'_> {
             request_headers: None,
             response_headers: None,
             environment: &NO_ENVIRONMENT,
+            finished: None,
         }
     }
+}
+
+/// Values that only a finished request or connection has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Finished<'a> {
+    /// Whether it is a TCP connection without requests.
+    pub is_tcp: bool,
+    /// Whether the proxy is on the side of the server.
+    pub is_inbound: bool,
+    /// Body bytes sent to the client.
+    pub bytes_sent: u64,
+    /// Status of a gRPC response, from its headers or trailers.
+    pub grpc_status: Option<u8>,
+    /// Reason for closing the connection, if the proxy closed it.
+    pub termination_details: Option<&'a str>,
+    /// Reason why the upstream connection failed.
+    pub transport_failure: Option<&'a str>,
+    /// Trailers of the response, as far as a format asks for them.
+    pub response_trailers: Option<&'a HeaderMap>,
+    /// Kubernetes cluster of the endpoint.
+    pub destination_cluster: Option<&'a str>,
+    /// Tier of that cluster in the policy.
+    pub destination_tier: Option<u8>,
+    /// Service of the endpoint.
+    pub service: Option<&'a Service>,
+    /// Workload of the client.
+    pub downstream_peer: Option<&'a Workload>,
+    /// Workload of the endpoint.
+    pub upstream_peer: Option<&'a Workload>,
+    /// The proxy itself.
+    pub node: Option<&'a Node>,
+    /// Trace of the request.
+    pub trace: Option<&'a TraceContext>,
+}
+
+/// The proxy, as `xds.node` shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Id, as servers know it.
+    pub id: String,
+    /// Name of the workload with its namespace.
+    pub service_cluster: String,
+    /// Namespace of the workload.
+    pub namespace: String,
+    /// Kubernetes cluster.
+    pub cluster: String,
+    /// Id of the mesh.
+    pub mesh: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Labels of the workload.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// TLS connection, as far as templates can print it.

@@ -1,12 +1,13 @@
 //! Errors of parsing a template.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// Error of parsing a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
     /// The argument of an operator is invalid: the operator, and the reason.
-    Argument(String, &'static str),
+    Argument(String, Cow<'static, str>),
     /// The operator that starts at this byte is not closed.
     Open(usize),
     /// The name is not an operator.

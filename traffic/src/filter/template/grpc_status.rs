@@ -34,6 +34,11 @@ const NAMES: [(&str, &str); 17] = [
     ("Unauthenticated", "UNAUTHENTICATED"),
 ];
 
+/// Returns the name of a gRPC status in the spelling of the gRPC libraries; `None` for a number without one.
+pub fn grpc_status_name(status: u8) -> Option<&'static str> {
+    NAMES.get(usize::from(status)).map(|(_, name)| *name)
+}
+
 impl StatusForm {
     /// Parses the argument of the operator.
     pub(super) fn parse(argument: &str) -> Option<Self> {
@@ -47,10 +52,18 @@ impl StatusForm {
 
     /// Appends the status, if there is one.
     pub(super) fn print(self, out: &mut Vec<u8>, context: &TemplateContext<'_>) {
-        if !context.request_headers.is_some_and(is_grpc) {
-            return;
-        }
-        let Some(number) = context.response_headers.and_then(status) else {
+        let of_head = || {
+            let is_grpc = context.request_headers.is_some_and(is_grpc);
+            context
+                .response_headers
+                .and_then(status)
+                .filter(|_| is_grpc)
+        };
+        let number = match context.finished {
+            Some(finished) => finished.grpc_status.map(u16::from),
+            None => of_head(),
+        };
+        let Some(number) = number else {
             return;
         };
         match (self, NAMES.get(usize::from(number))) {

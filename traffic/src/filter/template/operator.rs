@@ -4,6 +4,9 @@ use http::HeaderName;
 
 use super::certificate::TlsField;
 use super::grpc_status::StatusForm;
+use super::header::Header;
+use super::log_operator::LogOperator;
+use super::needs::Needs;
 use super::start_time::TimeFormat;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub(super) enum Operator {
     Environment(Box<str>),
     GrpcStatus(StatusForm),
     Hostname,
+    /// An operator that only has a value in the access log.
+    Log(LogOperator),
     Protocol,
     RequestDuration,
     RequestHeader(Header, Option<Header>),
@@ -66,12 +71,53 @@ pub(super) enum AddressPart {
     Port,
 }
 
-/// Header names that `%REQ(...)%` accepts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Header {
-    Authority,
-    Method,
-    Name(HeaderName),
-    Path,
-    Scheme,
+impl Operator {
+    /// Whether the value is a number, which JSON has without quotes.
+    pub(super) fn is_number(&self) -> bool {
+        match self {
+            Self::AttemptCount
+            | Self::BytesReceived
+            | Self::BytesSent
+            | Self::Duration
+            | Self::GrpcStatus(StatusForm::Number)
+            | Self::RequestDuration
+            | Self::RequestHeadersBytes
+            | Self::ResponseCode
+            | Self::ResponseDuration
+            | Self::ResponseHeadersBytes => true,
+            Self::DownstreamDirectRemote(part)
+            | Self::DownstreamLocal(part)
+            | Self::DownstreamRemote(part)
+            | Self::UpstreamLocal(part)
+            | Self::UpstreamRemote(part) => *part == AddressPart::Port,
+            Self::Log(operator) => operator.is_number(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn add_needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Log(operator) => operator.add_needs(needs),
+            Self::RequestHeader(first, second) => {
+                first.add_needs(needs);
+                if let Some(second) = second {
+                    second.add_needs(needs);
+                }
+            }
+            Self::RequestHeadersBytes => needs.all_request_headers = true,
+            Self::ResponseHeader(first, second) => {
+                needs.response(first.clone());
+                if let Some(second) = second {
+                    needs.response(second.clone());
+                }
+            }
+            Self::ResponseHeadersBytes => needs.all_response_headers = true,
+            Self::TraceId => {
+                for name in ["traceparent", "x-b3-traceid", "b3"] {
+                    needs.request(HeaderName::from_static(name));
+                }
+            }
+            _ => {}
+        }
+    }
 }

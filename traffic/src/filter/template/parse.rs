@@ -4,11 +4,18 @@ use http::HeaderName;
 
 use super::certificate::{Parsed, TlsField};
 use super::error::TemplateError;
+use super::expression::CompileRegex;
 use super::grpc_status::StatusForm;
-use super::operator::{AddressPart, Header, Operator, Segment};
+use super::header::Header;
+use super::log_operator::LogOperator;
+use super::operator::{AddressPart, Operator, Segment};
 use super::start_time::TimeFormat;
 
-pub(super) fn segments(text: &str) -> Result<Vec<Segment>, TemplateError> {
+/// Parses the text of a header value, or of a line of the access log, which has more operators, with expressions.
+pub(super) fn segments(
+    text: &str,
+    mut log: Option<CompileRegex<'_>>,
+) -> Result<Vec<Segment>, TemplateError> {
     let mut segments = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -24,7 +31,11 @@ pub(super) fn segments(text: &str) -> Result<Vec<Segment>, TemplateError> {
         }
         let at = text.len() - after.len() - 1;
         let inside = Inside::read(after).ok_or(TemplateError::Open(at))?;
-        segments.push(inside.segment()?);
+        let own = match &mut log {
+            Some(compile) => inside.log_operator(compile)?,
+            None => None,
+        };
+        segments.push(inside.segment(own)?);
         rest = inside.rest;
     }
     literal.push_str(rest);
@@ -73,7 +84,10 @@ impl<'t> Inside<'t> {
         let (name, mut length) = inside.split_at(name_len);
         let mut argument = None;
         if let Some(inner) = length.strip_prefix('(') {
-            let (text, after) = inner.split_once(')')?;
+            let (text, after) = match name {
+                "CEL" => inner.rsplit_once(')')?,
+                _ => inner.split_once(')')?,
+            };
             (argument, length) = (Some(text), after);
         }
         let length = (!length.is_empty()).then_some(length);
@@ -85,8 +99,21 @@ impl<'t> Inside<'t> {
         })
     }
 
-    fn segment(&self) -> Result<Segment, TemplateError> {
-        let operator = self.operator()?;
+    /// Parses an operator that only has a value in the access log; `None` for another one.
+    fn log_operator(&self, compile: CompileRegex<'_>) -> Result<Option<Operator>, TemplateError> {
+        let argument = self.argument.unwrap_or_default();
+        let found = LogOperator::parse(self.name, argument, compile);
+        let found =
+            found.map_err(|problem| TemplateError::Argument(self.name.to_owned(), problem))?;
+        Ok(found.map(Operator::Log))
+    }
+
+    /// Finishes the segment of an operator, which is `known` or parsed as one of a header value.
+    fn segment(&self, known: Option<Operator>) -> Result<Segment, TemplateError> {
+        let operator = match known {
+            Some(operator) => operator,
+            None => self.operator()?,
+        };
         if operator == Operator::Absent {
             // operators without a value here: their arguments and lengths are not checked
             return Ok(Segment::Operator {
@@ -268,18 +295,6 @@ impl<'t> Inside<'t> {
     }
 
     fn wrong(&self, problem: &'static str) -> TemplateError {
-        TemplateError::Argument(self.name.to_owned(), problem)
-    }
-}
-
-impl Header {
-    fn parse(name: &str) -> Option<Self> {
-        Some(match name.to_ascii_lowercase().as_str() {
-            ":authority" | "host" => Self::Authority,
-            ":method" => Self::Method,
-            ":path" => Self::Path,
-            ":scheme" => Self::Scheme,
-            name => Self::Name(HeaderName::from_bytes(name.as_bytes()).ok()?),
-        })
+        TemplateError::Argument(self.name.to_owned(), problem.into())
     }
 }

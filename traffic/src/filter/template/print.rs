@@ -1,17 +1,18 @@
 //! Printing of segments.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use http::header::HOST;
-use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use http::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 
 use super::context::TemplateContext;
+use super::header::{Header, first_line};
 use super::identifiers::{trace_id, uuid};
-use super::operator::{AddressPart, Header, Operator, Segment};
-use super::write::print;
+use super::operator::{AddressPart, Operator, Segment};
+use super::sizes::{request_bytes, response_bytes};
+use super::write::{print, print_some, protocol, word};
 use crate::telemetry::ResponseFlags;
+use crate::trace::context::hex;
 
 impl Segment {
     pub(super) fn print(&self, out: &mut Vec<u8>, context: &TemplateContext<'_>) {
@@ -51,7 +52,10 @@ impl Operator {
             Self::AttemptCount => return print(out, context.attempts),
             Self::BytesReceived => return print(out, context.bytes_received),
             // headers are sent before any body byte
-            Self::BytesSent => "0",
+            Self::BytesSent => {
+                let sent = context.finished.map_or(0, |one| one.bytes_sent);
+                return print(out, sent);
+            }
             Self::DownstreamDirectRemote(part) => {
                 return part.print(out, context.downstream_direct_remote);
             }
@@ -70,7 +74,7 @@ impl Operator {
             Self::ResponseDuration => return print_some(out, context.response_duration),
             Self::EmitTime(format) => return format.print(out, context.now),
             Self::StartTime(format) => return format.print(out, context.start_time),
-            Self::ResponseCode if context.response_code == 0 => "",
+            Self::ResponseCode if context.response_code == 0 && context.finished.is_none() => "",
             Self::ResponseCode => return print(out, context.response_code),
             Self::ResponseFlags => return print(out, context.response_flags),
             Self::ResponseFlagsLong => return long_names(out, context.response_flags),
@@ -94,9 +98,11 @@ impl Operator {
                 .map(String::as_str)
                 .unwrap_or_default(),
             Self::Hostname => context.hostname,
+            Self::Log(operator) => return operator.print(out, context),
+            Self::Protocol if context.finished.is_some_and(|one| one.is_tcp) => "",
             Self::Protocol => protocol(context.protocol),
             Self::RequestedServerName => context.requested_server_name.unwrap_or_default(),
-            Self::ResponseCodeDetails => context.response_code_details,
+            Self::ResponseCodeDetails => return word(out, context.response_code_details),
             Self::RouteName => context.route_name,
             Self::UpstreamCluster => context.upstream_cluster,
             Self::UpstreamProtocol => context.upstream_protocol,
@@ -105,6 +111,9 @@ impl Operator {
     }
 
     fn print_id(&self, out: &mut Vec<u8>, context: &TemplateContext<'_>) {
+        if let (Self::TraceId, Some(trace)) = (self, context.finished.and_then(|one| one.trace)) {
+            return out.extend_from_slice(&hex::<16, 32>(trace.trace_id));
+        }
         let id = match self {
             Self::StreamId => context.request_id.map(HeaderValue::as_bytes),
             Self::TraceId => context.request_headers.and_then(trace_id),
@@ -136,30 +145,6 @@ impl AddressPart {
     }
 }
 
-impl Header {
-    fn find<'a>(&self, context: &TemplateContext<'a>) -> Option<&'a [u8]> {
-        let text = match self {
-            Self::Authority => context.authority,
-            Self::Method => context.method,
-            Self::Name(name) => return first_line(context.request_headers, name),
-            Self::Path => context.path,
-            Self::Scheme => context.scheme,
-        };
-        (!text.is_empty()).then_some(text.as_bytes())
-    }
-}
-
-fn first_line<'a>(headers: Option<&'a HeaderMap>, name: &HeaderName) -> Option<&'a [u8]> {
-    Some(headers?.get(name)?.as_bytes())
-}
-
-/// Prints milliseconds.
-fn print_some(out: &mut Vec<u8>, duration: Option<Duration>) {
-    if let Some(duration) = duration {
-        print(out, duration.as_millis());
-    }
-}
-
 fn long_names(out: &mut Vec<u8>, flags: ResponseFlags) {
     let start = out.len();
     for name in flags.long_names() {
@@ -170,48 +155,5 @@ fn long_names(out: &mut Vec<u8>, flags: ResponseFlags) {
     }
     if out.len() == start {
         out.push(b'-');
-    }
-}
-
-/// Size of the names and values of all header lines, including pseudo-headers, as Envoy counts them.
-fn request_bytes(context: &TemplateContext<'_>) -> usize {
-    let pseudo = [
-        (":authority", context.authority),
-        (":method", context.method),
-        (":path", context.path),
-        (":scheme", context.scheme),
-    ];
-    let pseudo = pseudo.into_iter().filter(|(_, value)| !value.is_empty());
-    let pseudo: usize = pseudo.map(|(name, value)| name.len() + value.len()).sum();
-    // the host is among the pseudo headers
-    let lines = context
-        .request_headers
-        .map_or(0, |headers| bytes(headers, |name| name != HOST));
-    pseudo + lines
-}
-
-fn response_bytes(context: &TemplateContext<'_>) -> usize {
-    let lines = context
-        .response_headers
-        .map_or(0, |headers| bytes(headers, |_| true));
-    match context.response_code {
-        0 => lines,
-        _ => ":status".len() + 3 + lines,
-    }
-}
-
-fn bytes(headers: &HeaderMap, counts: fn(&HeaderName) -> bool) -> usize {
-    let lines = headers.iter().filter(|(name, _)| counts(name));
-    lines
-        .map(|(name, value)| name.as_str().len() + value.len())
-        .sum()
-}
-
-fn protocol(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_10 => "HTTP/1.0",
-        Version::HTTP_2 => "HTTP/2",
-        Version::HTTP_3 => "HTTP/3",
-        _ => "HTTP/1.1",
     }
 }

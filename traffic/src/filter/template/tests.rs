@@ -57,6 +57,7 @@ fn print(text: &str) -> Option<String> {
         request_headers: Some(&request),
         response_headers: Some(&response),
         environment: &environment,
+        finished: None,
     };
     let value = Template::parse(text).unwrap().value(&context)?;
     Some(value.to_str().unwrap().to_owned())
@@ -151,7 +152,9 @@ fn unknown_values_print_as_empty() {
 
 #[test]
 fn invalid_templates_are_rejected_when_parsed() {
-    let argument = |operator: &str, problem| TemplateError::Argument(operator.to_owned(), problem);
+    let argument = |operator: &str, problem: &'static str| {
+        TemplateError::Argument(operator.to_owned(), problem.into())
+    };
     for (text, expected) in [
         ("50%", TemplateError::Open(2)),
         ("a%REQ(x%", TemplateError::Open(1)),

@@ -16,6 +16,7 @@ fn lines(conditions: Conditions, request: &crate::route::tests::Request) -> Vec<
 #[test]
 fn every_condition_shows_expected_and_actual_values() {
     let conditions = Conditions {
+        is_http2: false,
         uri: uri_prefix("/a", true),
         scheme: Some(exact("https")),
         method: Some(exact("GET")),

@@ -4,8 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use http::HeaderName;
-
 use crate::route::byte_map::ByteMap;
 use crate::route::method::MethodSet;
 use crate::route::{Conditions, HeaderKey, RequestHead, Rule, TextMatch, query};
@@ -90,7 +88,8 @@ struct Split {
 /// Field to split a list by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Field {
-    Header(HeaderName),
+    /// A header field.
+    Header(HeaderKey),
     Query(Box<str>),
 }
 
@@ -154,11 +153,12 @@ impl Groups {
             };
             match &split.field {
                 // each line of the header may select a rule
-                Field::Header(name) => head
-                    .headers
-                    .get_all(name)
-                    .iter()
-                    .for_each(|line| visit_value(line.as_bytes())),
+                Field::Header(key) => {
+                    key.any_line(head, |line| {
+                        visit_value(line);
+                        false
+                    });
+                }
                 Field::Query(name) => {
                     if let Some(value) = query::first_value(head.query, name) {
                         visit_value(value.as_bytes());
@@ -216,16 +216,10 @@ fn commonest_field(rules: &[Rule], candidates: &[Candidate]) -> Option<Field> {
 impl Field {
     /// Headers and query parameters for which `conditions` have an exact value.
     fn exact_in(conditions: &Conditions) -> impl Iterator<Item = Self> {
-        let headers =
-            conditions
-                .headers
-                .iter()
-                .filter_map(|header| match (&header.key, &header.value) {
-                    (HeaderKey::Name(name), TextMatch::Exact(_)) => {
-                        Some(Self::Header(name.clone()))
-                    }
-                    _ => None,
-                });
+        let headers = conditions.headers.iter().filter(|header| {
+            header.key.name().is_some() && matches!(header.value, TextMatch::Exact(_))
+        });
+        let headers = headers.map(|header| Self::Header(header.key.clone()));
         let wanted = conditions.query.iter();
         let exact = wanted.filter(|parameter| matches!(parameter.value, TextMatch::Exact(_)));
         let query = exact.map(|parameter| Self::Query(parameter.name.clone()));
@@ -239,12 +233,10 @@ impl Field {
             _ => None,
         };
         match self {
-            Self::Header(name) => {
-                let of_name = conditions
-                    .headers
-                    .iter()
-                    .filter(|header| matches!(&header.key, HeaderKey::Name(key) if key == name));
-                of_name.filter_map(|header| exact(&header.value)).next()
+            Self::Header(key) => {
+                let headers = conditions.headers.iter();
+                let mut of_key = headers.filter(|header| header.key == *key);
+                of_key.find_map(|header| exact(&header.value))
             }
             Self::Query(name) => {
                 let of_name = conditions

@@ -55,6 +55,10 @@ impl Index {
                     paths.at(&below).prefix.push(settled);
                     paths.at(value.as_bytes()).exact.push(settled);
                 }
+                UriMatch::Call(_) => {
+                    let candidate = Candidate::path_unchecked(number, rule);
+                    paths.at(b"/").prefix.push(candidate);
+                }
                 UriMatch::Regex(wanted) => {
                     let literals = Literals::of(wanted.compiled().as_str());
                     let mut candidate = Candidate::path_unchecked(number, rule);
@@ -112,7 +116,7 @@ fn ignores_case(uri: &UriMatch) -> bool {
         UriMatch::Exact { value, ignore_case } | UriMatch::Prefix { value, ignore_case } => {
             *ignore_case && value.bytes().any(|byte| byte.is_ascii_alphabetic())
         }
-        UriMatch::Any | UriMatch::Segments(_) | UriMatch::Regex(_) => false,
+        UriMatch::Any | UriMatch::Call(_) | UriMatch::Regex(_) | UriMatch::Segments(_) => false,
     }
 }
 

@@ -9,8 +9,8 @@ use crate::route::{Conditions, HeaderMatch, QueryMatch, TextMatch, UriMatch};
 
 /// A table that is indexed however short it is.
 fn indexed(rules: Vec<Rule>) -> Table {
-    let rules = rules.into_boxed_slice();
-    let index = Some(Box::new(Index::new(&rules)));
+    let rules: Arc<[Rule]> = rules.into();
+    let index = Some(Arc::new(Index::new(&rules)));
     Table {
         rules,
         index,
@@ -190,6 +190,7 @@ fn any_text() -> impl Strategy<Value = TextMatch> {
     prop_oneof![
         6 => "[ab]{0,2}".prop_map(|text| exact(&text)),
         1 => "[ab]{1,2}".prop_map(|text| prefix(&text)),
+        1 => "[ab]?,[ab]".prop_map(|text| exact(&text)),
         1 => Just(regex("a*")),
         1 => Just(TextMatch::Present),
     ]
@@ -199,7 +200,13 @@ fn any_header() -> impl Strategy<Value = HeaderMatch> {
     let key = prop_oneof![
         4 => Just("x"), 2 => Just("X-Y"), 1 => Just(":method"), 1 => Just(":path"), 1 => Just(":authority"),
     ];
-    (key, any_text()).prop_map(|(key, value)| header(key, value))
+    (key, any_text(), any::<bool>()).prop_map(|(key, value, is_joined)| {
+        let mut header = header(key, value);
+        if is_joined {
+            header.key = header.key.joined();
+        }
+        header
+    })
 }
 
 fn any_parameter() -> impl Strategy<Value = QueryMatch> {

@@ -26,6 +26,7 @@ fn http(code: u16) -> RequestRecord {
         response_bytes: 200,
         request_messages: 0,
         response_messages: 0,
+        trace: None,
     }
 }
 

@@ -32,6 +32,14 @@ pub(super) fn arguments(feature: Feature) -> &'static [&'static str] {
     match feature {
         Feature::AccessLog => &["--access-log", "text", "--access-log-path", "/dev/null"],
         Feature::LocalityFailover => &["--access-log", "off", "--locality", LOCALITY],
+        Feature::Traces => &[
+            "--access-log",
+            "off",
+            "--otlp-endpoint",
+            "http://127.0.0.1:9",
+            "--trace-sampling",
+            "1",
+        ],
         _ => &["--access-log", "off"],
     }
 }
@@ -263,6 +271,7 @@ mod tests {
             listen: 1001,
             admin: 1002,
             upstream: 1003,
+            collector: 1004,
             endpoints: 1,
             prefixes: vec![prefix(0)],
             prefixes_per_object: 1,

@@ -17,6 +17,10 @@ const GRANTS: Cases = &[
     ("{}", &["GA102", "GA102"]),
     ("{from: [], to: []}", &["GA102", "GA102"]),
     (
+        "{from: [{group: '', kind: A, namespace: a}], to: [{group: '', kind: Service, name: ''}]}",
+        &["GA101"],
+    ),
+    (
         "{from: [{}], to: [{}]}",
         &["GA101", "GA101", "GA101", "GA101", "GA101"],
     ),

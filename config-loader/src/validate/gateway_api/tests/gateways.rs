@@ -25,10 +25,36 @@ const CLASSES: Cases = &[
         &["GA010"],
     ),
     ("{controllerName: a.example/b, controler: c}", &["CM021"]),
+    (
+        "{controllerName: a.example/b, description: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx}",
+        &["GA138"],
+    ),
+    (
+        "{controllerName: a.example/b, parametersRef: {group: A, name: a}}",
+        &["GA010", "GA101", "GA103"],
+    ),
 ];
 
 const GATEWAYS: Cases = &[
     (GATEWAY, &[]),
+    (
+        "{gatewayClassName: a, listeners: [{name: a, port: 80, protocol: 'a b'}, {name: b, port: 81, protocol: a.b/C}]}",
+        &["GA138"],
+    ),
+    (
+        "{gatewayClassName: a, listeners: [{name: a, port: 80, protocol: HTTP}], addresses: [{type: 'a b', value: c}]}",
+        &["GA110"],
+    ),
+    (
+        "{gatewayClassName: a, listeners: [{name: a, port: 80, protocol: HTTP}], infrastructure: {labels: {'a b': '-'}, \
+         annotations: {'c d': e}}}",
+        &["CM014", "CM015", "GA012", "GA012", "GA138"],
+    ),
+    (
+        "{gatewayClassName: a, listeners: [{name: a, port: 80, protocol: HTTP}], infrastructure: {labels: {a1: b, a2: b, a3: b, \
+         a4: b, a5: b, a6: b, a7: b, a8: b, a9: b}}}",
+        &["GA012", "GA102"],
+    ),
     (
         "{listeners: [{name: a, port: 80, protocol: HTTP}]}",
         &["GA101"],
@@ -124,6 +150,23 @@ const GATEWAYS: Cases = &[
         "{gatewayClassName: a, listeners: [{name: a, port: 443, protocol: HTTPS, \
          tls: {options: {strait.io/min-version: '1.3'}}}]}",
         &["GA031"],
+    ),
+    (
+        "{gatewayClassName: a, listeners: [{name: a, port: 443, protocol: HTTPS, tls: {options: \
+         {gateway.istio.io/tls-terminate-mode: MUTUAL, strait.io/max-protocol-version: '1.2', \
+         strait.io/cipher-suites: 'ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES128-GCM-SHA256'}}}]}",
+        &[],
+    ),
+    (
+        "{gatewayClassName: a, listeners: [{name: a, port: 443, protocol: HTTPS, tls: {options: \
+         {gateway.istio.io/tls-terminate-mode: ISTIO_MUTUAL, strait.io/max-protocol-version: '1.1', \
+         strait.io/cipher-suites: 'AES128-SHA'}}}]}",
+        &["GA137", "GA137", "GA137"],
+    ),
+    (
+        "{gatewayClassName: a, listeners: [{name: a, port: 443, protocol: HTTPS, tls: {options: \
+         {strait.io/min-protocol-version: '1.3', strait.io/max-protocol-version: '1.2'}}}]}",
+        &["GA137"],
     ),
     (
         "{gatewayClassName: a, listeners: [{name: a, port: 80, protocol: TCP, hostname: a.example}]}",
@@ -274,6 +317,6 @@ fn gateway_has_its_defaults() {
         let labels = labels
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        assert_eq!(selector.selects(&labels.collect()), expected);
+        assert_eq!(selector.selects(&labels.collect(), false), expected);
     }
 }

@@ -147,6 +147,26 @@ const FILTERS: Cases = &[
     ),
     ("{rules: [{filters: [{}]}]}", &["GA101"]),
     (
+        "{rules: [{filters: [{type: ExtensionRef, extensionRef: {kind: 'a b'}}]}]}",
+        &["GA041", "GA101", "GA101", "GA103"],
+    ),
+    (
+        "{rules: [{filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Host, value: a.test}], remove: \
+         [Host]}}, {type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: host, value: a}], add: [{name: HOST, \
+         value: b}], remove: [host]}}]}]}",
+        &["GA045", "GA045", "GA045"],
+    ),
+    (
+        "{rules: [{filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: a, value: 'b  c'}, \
+         {name: d, value: ' e'}, {name: f, value: é}, {name: g, value: 'h i'}]}}]}]}",
+        &["GA121", "GA121", "GA121"],
+    ),
+    (
+        "{rules: [{filters: [{type: CORS, cors: {allowOrigins: ['http://a', 'http://a'], exposeHeaders: [a, a]}}]}]}",
+        &["GA130", "GA130"],
+    ),
+    ("{rules: [{name: a}, {name: b}, {name: a}]}", &["GA105"]),
+    (
         "{rules: [{filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: a, value: b}, \
          {name: a, value: c}, {name: d}], add: [{name: 'e f', value: g}, {name: h, value: \"a\\nb\"}], remove: ['a b']}}]}]}",
         &["GA121", "GA101", "GA121", "GA121", "GA121"],

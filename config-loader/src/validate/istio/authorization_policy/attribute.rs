@@ -250,10 +250,10 @@ fn text(attribute: &Attribute, value: &str, span: Span, check: &mut Check<'_>) -
         Attribute::TrustDomain => trust_domain(value, span, check)?,
         Attribute::Path => path::check(value, span, check)?,
         Attribute::Principal => principal(value, span, check),
-        Attribute::Host { .. } if value.contains('/') => {
+        Attribute::Host { .. } if !is_host(value) => {
             let message = format!("no client sends the host `{value}`");
             let found = check.warning(AZ112, span, message);
-            found.help("write the host without scheme and path");
+            found.help("write the host without scheme and path, with a number as its port");
         }
         Attribute::Method if value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
             let message =
@@ -294,11 +294,23 @@ fn principal(value: &str, span: Span, check: &mut Check<'_>) {
         "leave out `spiffe://`"
     } else if !value.contains('*') && !is_principal(value) {
         "write `TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT`"
+    } else if value.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        "write it in lower case, as certificates have it"
     } else {
         return;
     };
     let message = format!("no client has the identity `{value}`");
     check.warning(AZ108, span, message).help(help);
+}
+
+/// Whether clients may send such a host, as far as its form tells.
+fn is_host(value: &str) -> bool {
+    let port = value.rsplit_once(':').filter(|_| !value.ends_with(']'));
+    let is_port = |port: &str| {
+        let port = port.strip_suffix('*').unwrap_or(port);
+        port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !value.contains('/') && !value.contains("..") && port.is_none_or(|(_, port)| is_port(port))
 }
 
 fn is_principal(value: &str) -> bool {

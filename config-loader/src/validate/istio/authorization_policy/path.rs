@@ -1,6 +1,4 @@
-//! Paths of AuthorizationPolicies: templates, and values that no normalized path equals.
-
-use traffic::route::PathNormalization;
+//! Paths of AuthorizationPolicies: templates, and values that no path equals.
 
 use crate::diagnostic::codes::istio::{AZ015, AZ110};
 use crate::span::Span;
@@ -8,9 +6,6 @@ use crate::validate::Check;
 
 const ONE: &str = "{*}";
 const REST: &str = "{**}";
-
-/// Reason that no path has an escape of an unreserved character.
-const DECODED: &str = "escaped letters, digits and `-._~` are decoded";
 
 /// Checks a path; `None` if it is a template with errors.
 pub(super) fn check(value: &str, span: Span, check: &mut Check<'_>) -> Option<()> {
@@ -23,54 +18,22 @@ pub(super) fn check(value: &str, span: Span, check: &mut Check<'_>) -> Option<()
             );
             return None;
         }
-    } else {
-        let is_wild = value.starts_with('*');
-        let how = check.options().path_normalization;
-        if let Some(problem) = unmatched(value, is_wild, how) {
-            let message = format!("no path matches `{value}`: {problem}");
-            let found = check.warning(AZ110, span, message);
-            found.help("paths are compared after normalization, without their query");
-        }
+    } else if let Some(problem) = unmatched(value) {
+        let message = format!("no path matches `{value}`: {problem}");
+        let found = check.warning(AZ110, span, message);
+        found.help("paths are compared after normalization, without their query");
     }
     Some(())
 }
 
-/// Returns the reason that no normalized path matches a value.
-fn unmatched(value: &str, is_wild: bool, how: PathNormalization) -> Option<&'static str> {
-    let path = value.trim_end_matches('*');
-    if !is_wild && !value.starts_with('/') && value != "*" {
+/// Returns the reason that no path matches a value, however paths are normalized.
+fn unmatched(value: &str) -> Option<&'static str> {
+    if !value.starts_with(['/', '*']) {
         return Some("paths begin with a slash");
     }
-    if path.contains(['?', '#']) {
-        return Some("a path has no query and no fragment");
-    }
-    if how == PathNormalization::None {
-        return None;
-    }
-    if how.merges_slashes() && path.contains("//") {
-        return Some("adjacent slashes become one");
-    }
-    if path.contains("/../")
-        || path.contains("/./")
-        || path.ends_with("/..")
-        || path.ends_with("/.")
-    {
-        return Some("dot segments are resolved");
-    }
-    if path.contains('\\') {
-        return Some("a backslash becomes a slash");
-    }
-    let escapes = path
-        .match_indices('%')
-        .filter_map(|(at, _)| path.get(at + 1..at + 3));
-    let mut codes = escapes.filter_map(|digits| u8::from_str_radix(digits, 16).ok());
-    codes.find_map(|byte| match byte {
-        b'/' | b'\\' if how == PathNormalization::DecodeAndMergeSlashes => {
-            Some("escaped slashes are decoded")
-        }
-        b'-' | b'.' | b'_' | b'~' => Some(DECODED),
-        _ => byte.is_ascii_alphanumeric().then_some(DECODED),
-    })
+    value
+        .contains(['?', '#'])
+        .then_some("a path has no query and no fragment")
 }
 
 /// Checks a template.

@@ -1,10 +1,9 @@
 //! Rules of an AuthorizationPolicy: sources, operations and conditions.
 
 use traffic::authz::{Attribute, Condition};
-use traffic::route::PathNormalization;
 
 use super::attribute::{self, list};
-use crate::diagnostic::codes::istio::{AZ001, AZ003, AZ006, AZ007, AZ008, AZ132};
+use crate::diagnostic::codes::istio::{AZ001, AZ003, AZ006, AZ007, AZ008};
 use crate::raw::Field;
 use crate::raw::istio::authorization_policy as raw;
 use crate::resource::istio::authorization_policy::{Action, Alternative, Rule};
@@ -135,8 +134,6 @@ fn fields_of_operation(
     check: &mut Check<'_>,
 ) -> Vec<Condition> {
     let is_bare = matches!(action, Action::Deny | Action::Custom(_));
-    let forbidding = [&raw.not_paths, &raw.paths];
-    forbidden_paths(&forbidding[..=usize::from(is_bare)], check);
     let fields: [(Attribute, &Texts, &Texts); 4] = [
         (Attribute::Host { is_bare }, &raw.hosts, &raw.not_hosts),
         (Attribute::DestinationPort, &raw.ports, &raw.not_ports),
@@ -147,19 +144,6 @@ fn fields_of_operation(
         .into_iter()
         .filter_map(|(attribute, values, not_values)| both(attribute, values, not_values, check));
     conditions.collect()
-}
-
-/// Reports fields that forbid paths where paths are not normalized.
-fn forbidden_paths(fields: &[&Texts], check: &mut Check<'_>) {
-    let mut spans = fields.iter().map(|field| shared::list(field));
-    if check.options().path_normalization == PathNormalization::None
-        && let Some(span) = spans.find(|span| !span.is_none())
-    {
-        let message =
-            "paths are not normalized: `/x/../a` is not `/a`, and endpoints may take it as such";
-        let found = check.warning(AZ132, span, message);
-        found.help("normalize paths, by --path-normalization or `pathNormalization`, or allow paths instead");
-    }
 }
 
 /// Returns the condition of a field and its negated form; `None` if both are empty.

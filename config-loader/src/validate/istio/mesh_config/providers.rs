@@ -1,4 +1,4 @@
-//! Providers of external authorization (`extensionProviders`).
+//! Providers of external authorization and of rate limits (`extensionProviders`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, StatusCode};
 use traffic::authz::{CheckedBody, ExtAuthz, HeaderNames, HttpCheck, Pattern};
 
-use crate::diagnostic::codes::istio::{MC001, MC002, MC003, MC004, MC005, MC101};
+use crate::diagnostic::codes::istio::{MC001, MC002, MC003, MC004, MC005};
 use crate::raw::istio::{ExtAuthzProvider, ExtensionProvider, RequestBody};
 use crate::raw::{Field, Map};
 use crate::span::Span;
@@ -63,6 +63,18 @@ fn provider_name(raw: &ExtensionProvider, span: Span, check: &mut Check<'_>) -> 
     Some(name.into())
 }
 
+/// Reports a provider of several types.
+fn one_type(raw: &ExtensionProvider, check: &mut Check<'_>) {
+    let of_type = |field: &Field<_>| shared::block(field);
+    let grpc = ("envoyExtAuthzGrpc", of_type(&raw.envoy_ext_authz_grpc));
+    let http = ("envoyExtAuthzHttp", of_type(&raw.envoy_ext_authz_http));
+    let limits = shared::block(&raw.envoy_rate_limit_grpc);
+    let limits = ("envoyRateLimitGrpc", limits);
+    for pair in [[grpc, http], [grpc, limits], [http, limits]] {
+        shared::exclude(pair, MC002, "keep the one that the service speaks", check);
+    }
+}
+
 /// Returns a provider of external authorization; `None` for one of another type.
 fn ext_authz(
     name: Arc<str>,
@@ -70,47 +82,30 @@ fn ext_authz(
     span: Span,
     check: &mut Check<'_>,
 ) -> Option<ExtAuthz> {
-    let of_type = |field: &Field<_>| shared::block(field);
-    shared::exclude(
-        [
-            ("envoyExtAuthzGrpc", of_type(&raw.envoy_ext_authz_grpc)),
-            ("envoyExtAuthzHttp", of_type(&raw.envoy_ext_authz_http)),
-        ],
-        MC002,
-        "keep the one that the service speaks",
-        check,
-    );
+    one_type(raw, check);
     let others = [
         &raw.datadog,
-        &raw.envoy_file_access_log,
         &raw.envoy_http_als,
         &raw.envoy_otel_als,
         &raw.envoy_tcp_als,
         &raw.lightstep,
         &raw.opencensus,
-        &raw.opentelemetry,
         &raw.prometheus,
         &raw.sds,
         &raw.skywalking,
         &raw.stackdriver,
-        &raw.zipkin,
     ];
     let (field, is_http) = match raw.envoy_ext_authz_grpc.is_set() {
         true => (&raw.envoy_ext_authz_grpc, false),
         false => (&raw.envoy_ext_authz_http, true),
     };
     let Some(provider) = field.get() else {
-        match others.iter().find(|other| other.is_set()) {
-            Some(other) => {
-                let message = "providers of this type have no effect";
-                let found = check.warning(MC101, other.span(), message);
-                found.help("do not rely on it; providers of external authorization have an effect");
-            }
-            None if field.is_invalid() => {}
-            None => {
-                let found = check.error(MC002, span, format!("provider `{name}` has no type"));
-                found.help("write `envoyExtAuthzGrpc` or `envoyExtAuthzHttp`");
-            }
+        let is_other = raw.envoy_file_access_log.is_set() || others.iter().any(|one| one.is_set());
+        let is_other = is_other || raw.envoy_rate_limit_grpc.is_set();
+        let is_other = is_other || raw.opentelemetry.is_set() || raw.zipkin.is_set();
+        if !is_other && !field.is_invalid() {
+            let found = check.error(MC002, span, format!("provider `{name}` has no type"));
+            found.help("write one, such as `envoyExtAuthzGrpc` or `envoyFileAccessLog`");
         }
         return None;
     };
@@ -120,7 +115,7 @@ fn ext_authz(
         only_http(provider, check);
         None
     };
-    let (host, port) = service(provider, field.span(), check)?;
+    let (host, port) = service(&provider.service, &provider.port, field.span(), check)?;
     Some(ExtAuthz {
         name,
         host,
@@ -134,13 +129,51 @@ fn ext_authz(
     })
 }
 
+/// Adds the flags that the provider of rate limits sets.
+pub(super) fn rate_limit_flags(
+    field: &Field<Vec<Field<ExtensionProvider>>>,
+    flags: &mut Vec<(&'static str, String)>,
+    check: &mut Check<'_>,
+) {
+    let all = field.get().into_iter().flatten().filter_map(Field::get);
+    let fields = all.map(|one| &one.envoy_rate_limit_grpc);
+    let mut limiters = fields.filter_map(|field| Some((field.span(), field.get()?)));
+    let Some((span, raw)) = limiters.next() else {
+        return;
+    };
+    if let Some((other, _)) = limiters.next() {
+        let found = check.error(MC002, other, "another provider counts rate limits");
+        found.help("keep one of them");
+    }
+    if let Some((_, port)) = service(&raw.service, &raw.port, span, check) {
+        let host = shared::text_or_empty(&raw.service);
+        flags.push(("rate-limit-service", format!("{host}:{port}")));
+    }
+    let timeout = scalar::duration(&raw.timeout, check).and(shared::text(&raw.timeout));
+    let domain = shared::text(&raw.domain);
+    for (flag, text) in [
+        ("rate-limit-timeout", timeout),
+        ("rate-limit-domain", domain),
+    ] {
+        flags.extend(text.map(|text| (flag, text.to_owned())));
+    }
+    if raw.fail_open.get() == Some(&false) {
+        flags.push(("rate-limit-fail-closed", "true".to_owned()));
+    }
+}
+
 /// Returns host and port of the service.
-fn service(raw: &ExtAuthzProvider, span: Span, check: &mut Check<'_>) -> Option<(Arc<str>, u16)> {
-    let port = api::required_port(&raw.port, span, "port", MC002, check);
-    let text = shared::text(&raw.service).unwrap_or_default();
+pub(super) fn service(
+    service: &Field<String>,
+    port: &Field<i64>,
+    span: Span,
+    check: &mut Check<'_>,
+) -> Option<(Arc<str>, u16)> {
+    let port = api::required_port(port, span, "port", MC002, check);
+    let text = shared::text(service).unwrap_or_default();
     let host = text.split_once('/').map_or(text, |(_, host)| host);
     if !scalar::is_fqdn(host) {
-        let at = shared::location(&raw.service, span);
+        let at = shared::location(service, span);
         let found = check.error(MC002, at, format!("`{text}` is not a service"));
         found
             .help("write its host, such as `authorizer.shop.svc.cluster.local`, or NAMESPACE/HOST");

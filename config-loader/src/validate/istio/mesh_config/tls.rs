@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-
-use crate::diagnostic::codes::istio::{MC007, MC101};
+use crate::diagnostic::codes::istio::MC101;
 use crate::raw::Field;
 use crate::raw::istio::{CertificateData, TlsConfig};
 use crate::resource::istio::{CURVES, TlsDefaults, TlsVersion};
+use crate::validate::istio::authorities::authority;
 use crate::validate::istio::gateway::cipher_suites;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
@@ -45,23 +42,9 @@ pub(super) fn authorities(
         let Some(pem) = shared::text(&data.pem) else {
             continue;
         };
-        if !is_of_authorities(pem) {
-            let message =
-                "the text has no certificate of an authority in PEM, or one that cannot be read";
-            let found = check.error(MC007, data.pem.span(), message);
-            found.help("write a block from `-----BEGIN CERTIFICATE-----` on, by `pem: |`");
-        }
-        all.push_str(pem);
-        all.push('\n');
+        authority(pem, data.pem.span(), &mut all, check);
     }
     all.into()
-}
-
-fn is_of_authorities(pem: &str) -> bool {
-    let mut known = RootCertStore::empty();
-    let mut certificates = CertificateDer::pem_slice_iter(pem.as_bytes());
-    let is_valid = certificates.all(|one| one.is_ok_and(|one| known.add(one).is_ok()));
-    is_valid && !known.is_empty()
 }
 
 /// Returns the settings of TLS that the proxy supports.

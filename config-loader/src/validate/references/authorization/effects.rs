@@ -10,7 +10,7 @@ use super::policies::{
     pairs, path_patterns,
 };
 use crate::catalog::{PeerPolicy, View, Workload};
-use crate::diagnostic::codes::istio::{AZ101, AZ103, AZ104, AZ106, AZ107, AZ109, AZ111};
+use crate::diagnostic::codes::istio::{AZ101, AZ103, AZ104, AZ106, AZ107, AZ109, AZ111, AZ133};
 use crate::diagnostic::{Diagnostic, Severity, suggest};
 use crate::resource::core::{Protocol, Service};
 use crate::resource::istio::MutualTls;
@@ -170,9 +170,45 @@ impl<'a> Policies<'a> {
         }
     }
 
+    /// Warns of policies about requests at ports without a declared protocol, where clients may send none.
+    pub(super) fn check_detected_ports(&self, found: &mut Vec<Diagnostic>) {
+        let mut report = |object: &dyn Fn(String) -> Diagnostic, scope: Scope<'_>, effect: &str| {
+            let ports = self.ports(scope, |word| word.is_empty());
+            if let Some((port, _)) = ports.first() {
+                let message = format!(
+                    "clients of {port}, whose protocol is not declared, may send other bytes than requests: {effect}"
+                );
+                let mut diagnostic = object(message);
+                diagnostic.help(
+                    "write `appProtocol: http` at the port if it only takes requests, else `tcp`",
+                );
+                found.push(diagnostic);
+            }
+        };
+        let custom = |policy: &&&Policy| matches!(policy.spec.action, Action::Custom(_));
+        for policy in self.all.iter().filter(custom) {
+            let about = |message| warning(*policy, AZ133, Line(0), "spec".to_owned(), message);
+            let effect = "a provider over HTTP denies them";
+            report(&about, self.of(policy), effect);
+        }
+        for tokens in self
+            .tokens
+            .iter()
+            .filter(|one| one.spec.scope.targets.is_empty())
+        {
+            let about = |message| warning(*tokens, AZ133, Line(0), "spec".to_owned(), message);
+            let effect = "no token is verified, and headers stay as the client sends them";
+            report(&about, self.scope(*tokens, &tokens.spec.scope), effect);
+        }
+    }
+
     /// Returns the ports without requests of services whose workloads a policy certainly selects, each with the workloads.
     fn raw_ports(&self, policy: &'a Policy) -> Vec<(String, Scope<'a>)> {
-        let scope = self.of(policy);
+        self.ports(self.of(policy), |word| !port_protocol::has_paths(word))
+    }
+
+    /// Returns the ports with such a protocol of services whose workloads are certainly in a scope, each with the workloads.
+    fn ports(&self, scope: Scope<'_>, is_wanted: fn(&str) -> bool) -> Vec<(String, Scope<'a>)> {
         let services: Vec<&'a Arc<Object<Service>>> = match scope.namespace {
             Some(namespace) => View::from(self.set).in_namespace(namespace).collect(),
             None => self.set.services.values().collect(),
@@ -187,7 +223,7 @@ impl<'a> Policies<'a> {
         let ports = services.flat_map(|(service, own)| {
             let ports = service.spec.ports.iter().filter(|port| {
                 let word = port_protocol::named(port.app_protocol.as_deref(), &port.name, "");
-                port.protocol == Protocol::Tcp && !port_protocol::has_paths(word)
+                port.protocol == Protocol::Tcp && is_wanted(word)
             });
             let name = &service.id.name;
             ports.map(move |port| (format!("`{}` of Service {name}", port.name), own))

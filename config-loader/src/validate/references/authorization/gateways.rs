@@ -1,14 +1,17 @@
 //! Policies at gateways: identities that no client can have there, and CORS preflights that no rule admits.
 
+use std::sync::Arc;
+
 use traffic::authz::{Attribute, Condition, Pattern, RequestPrincipal, Values};
 
 use super::policies::{Policies, Policy, about, conditions, has, names_identity, needs};
-use super::tokens;
-use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::istio::{AZ109, AZ118};
-use crate::resource::Object;
+use super::{clients, tokens};
+use crate::diagnostic::codes::istio::{AZ102, AZ109, AZ118};
+use crate::diagnostic::{Diagnostic, suggest};
+use crate::kind::Name;
 use crate::resource::istio::authorization_policy::{Action, Rule};
-use crate::resource::istio::{Gateway, GatewayRef, ServerTlsMode, VirtualService};
+use crate::resource::istio::{Gateway, GatewayRef, PolicyTarget, ServerTlsMode, VirtualService};
+use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 use crate::validate::references::finding::{location, warning};
 
@@ -23,6 +26,38 @@ pub(super) fn check(policies: &Policies<'_>, policy: &Policy, found: &mut Vec<Di
     }
     check_identities(policy, &gateways, found);
     check_preflights(policies, policy, &gateways, found);
+    clients::check_headers(policies, policy, found);
+}
+
+/// Warns of targets that do not exist.
+pub(super) fn check_targets(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+    let known = &set.kubernetes_gateways;
+    for policy in set.authorization_policies.values() {
+        let namespace = &policy.id.namespace;
+        let targets = policy.spec.scope.targets.iter();
+        let named = targets.filter_map(|target| match target {
+            PolicyTarget::Gateway(name) => Some(name),
+            _ => None,
+        });
+        for name in named {
+            if known.contains_key(&Name::new(Arc::clone(namespace), Arc::clone(name))) {
+                continue;
+            }
+            let message = format!(
+                "Gateway {namespace}/{name} does not exist: the policy decides nothing for it"
+            );
+            let field = "spec.targetRefs".to_owned();
+            let mut diagnostic = warning(policy, AZ102, Line(0), field, message);
+            let here = known.keys().filter(|one| one.namespace == *namespace);
+            let near = suggest::nearest(name, here.map(|one| &*one.name));
+            let near = near.map(|near| format!("did you mean `{near}`?"));
+            diagnostic.help(near.unwrap_or_else(|| {
+                "write the name of a Gateway of gateway.networking.k8s.io in this namespace"
+                    .to_owned()
+            }));
+            found.push(diagnostic);
+        }
+    }
 }
 
 /// Warns of rules for identities at gateways that ask no client for a certificate.

@@ -1,9 +1,20 @@
 use crate::diagnostic::Diagnostics;
 use crate::validate::references::check;
-use crate::{Fleet, ReadOptions, load_bytes};
+use crate::{Fleet, ProxyWorkload, ReadOptions, load_bytes};
 
 /// Returns code, field and message of each diagnostic about policies across objects, with `mesh` as the root namespace.
 fn found(documents: &[String]) -> Vec<String> {
+    found_for(None, documents)
+}
+
+/// Returns the same for a proxy of namespace `shop` with these labels, as a sidecar or a gateway.
+fn found_by(labels: [&str; 2], is_sidecar: bool, documents: &[String]) -> Vec<String> {
+    let [key, value] = labels.map(str::to_owned);
+    let labels = [(key, value)].into();
+    found_for(Some(ProxyWorkload { labels, is_sidecar }), documents)
+}
+
+fn found_for(workload: Option<ProxyWorkload>, documents: &[String]) -> Vec<String> {
     let mut errors = Diagnostics::default();
     let text = documents.join("---\n");
     let set = load_bytes("a.yaml", text.as_bytes(), &mut errors);
@@ -14,6 +25,8 @@ fn found(documents: &[String]) -> Vec<String> {
     assert!(wrong.next().is_none(), "{errors:?}");
     let fleet = Fleet {
         root_namespace: Some("mesh".into()),
+        namespace: workload.as_ref().map(|_| "shop".into()),
+        workload,
         ..Fleet::default()
     };
     let found = check(&set, ReadOptions::default(), &fleet);
@@ -224,6 +237,31 @@ fn rules_for_requests_are_reported_at_ports_without_requests() {
 }
 
 #[test]
+fn policies_about_requests_are_reported_at_ports_without_a_declared_protocol() {
+    let undeclared = || service().replace("tcp-db", "db");
+    let custom = "action: CUSTOM, provider: {name: p}, rules: [{}]";
+    let custom = policy(
+        "shop/a",
+        &format!("selector: {{matchLabels: {{app: cart}}}}, {custom}"),
+    );
+    let all = |policy: &str, service: String| {
+        let found = found(&[policy.to_owned(), service]);
+        let found = found.into_iter().filter(|line| line.starts_with("AZ133"));
+        found.collect::<Vec<_>>()
+    };
+    let start = "AZ133 spec: clients of `db` of Service cart, whose protocol is not declared, may send other bytes than requests: ";
+    assert_eq!(
+        all(&custom, undeclared()),
+        [format!("{start}a provider over HTTP denies them")]
+    );
+    assert_eq!(all(&custom, service()), NOTHING);
+    let verified = tokens("");
+    let effect = "no token is verified, and headers stay as the client sends them";
+    assert_eq!(all(&verified, undeclared()), [format!("{start}{effect}")]);
+    assert_eq!(all(&verified, service()), NOTHING);
+}
+
+#[test]
 fn identity_is_reported_where_clients_have_none() {
     let by_identity = "{from: [{source: {principals: [td/ns/a/sa/b]}}]}";
     let mode = |mode: &str| {
@@ -378,4 +416,124 @@ fn preflight_that_no_policy_admits_is_reported() {
         "",
     );
     assert_eq!(of("ALLOW", token, &plain), NOTHING);
+}
+
+#[test]
+fn address_that_is_not_that_of_the_client_is_reported() {
+    let blocks = |name: &str| {
+        let source = format!("source: {{{name}: [10.0.0.0/8]}}");
+        cart("a", "ALLOW", &format!("{{from: [{{{source}}}]}}"))
+    };
+    let (direct, remote) = (blocks("ipBlocks"), blocks("remoteIpBlocks"));
+    let chosen = [
+        "AZ114 spec.rules[0]: clients choose this address: a sidecar takes it from `x-forwarded-for`",
+    ];
+    let cart_labels = ["app", "cart"];
+    let sidecar = |policy: &String| found_by(cart_labels, true, std::slice::from_ref(policy));
+    assert_eq!(sidecar(&remote), chosen);
+    assert_eq!(sidecar(&blocks("notRemoteIpBlocks")), chosen);
+    assert_eq!(sidecar(&direct), NOTHING);
+    let by_gateway = remote.replace("source: {", "source: {principals: [td/ns/edge/sa/web], ");
+    assert_eq!(sidecar(&by_gateway), NOTHING);
+    assert_eq!(
+        found(std::slice::from_ref(&remote)),
+        NOTHING,
+        "of which proxy is not known"
+    );
+    let other = found_by(["app", "other"], true, std::slice::from_ref(&remote));
+    assert_eq!(other, NOTHING);
+
+    let balancer = |fields: &str| {
+        let fields =
+            format!("selector: {{app: cart}}, ports: [{{port: 80, name: http}}], {fields}");
+        object("Service", "shop/lb", &fields)
+    };
+    let gateway =
+        |policy: &String, service: String| found_by(cart_labels, false, &[policy.clone(), service]);
+    let masked = ["AZ114 spec.rules[0]: a node may replace the address of the client by its own"];
+    assert_eq!(gateway(&direct, balancer("type: LoadBalancer")), masked);
+    assert_eq!(gateway(&direct, balancer("type: NodePort")), masked);
+    assert_eq!(gateway(&direct, balancer("type: ClusterIP")), NOTHING);
+    let local = "type: LoadBalancer, externalTrafficPolicy: Local";
+    assert_eq!(gateway(&direct, balancer(local)), NOTHING);
+    assert_eq!(gateway(&remote, balancer("type: LoadBalancer")), NOTHING);
+    let elsewhere = balancer("type: LoadBalancer").replace("app: cart", "app: other");
+    let found = gateway(&direct, elsewhere);
+    assert!(
+        !found.iter().any(|one| one.starts_with("AZ114")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn denied_value_of_a_header_that_clients_choose_is_reported() {
+    let rule = |values: &str| format!("{{when: [{{key: 'request.headers[x-a]', {values}}}]}}");
+    let of = |action: &str, values: &str| found(&[edge(action, &rule(values)), gateway(SIMPLE)]);
+    assert_eq!(
+        of("DENY", "values: [bad]"),
+        [
+            "AZ116 spec.rules[0]: a client that changes the header `x-a`, or leaves it out, is not denied"
+        ]
+    );
+    assert_eq!(of("DENY", "values: ['*']"), NOTHING);
+    assert_eq!(of("DENY", "notValues: [good]"), NOTHING);
+    assert_eq!(of("ALLOW", "values: [good]"), NOTHING);
+    let inside = cart("a", "DENY", &rule("values: [bad]"));
+    assert_eq!(
+        found(&[inside, gateway(SIMPLE)]),
+        NOTHING,
+        "a gateway may set it"
+    );
+    let deny = edge("DENY", &rule("values: [bad]"));
+    let set = tokens(", outputClaimToHeaders: [{header: x-a, claim: a}]")
+        .replace("app: cart", "istio: ingressgateway");
+    let set = set.replace("namespace: shop", "namespace: edge");
+    assert_eq!(found(&[deny, gateway(SIMPLE), set]), NOTHING);
+}
+
+#[test]
+fn header_of_tokens_that_clients_may_send_is_reported() {
+    let set = tokens(", outputClaimToHeaders: [{header: x-role, claim: role}]");
+    let forged =
+        "clients may write the header `x-role`, which is set from tokens for other workloads only";
+    let read = "{when: [{key: 'request.headers[x-role]', values: [admin]}]}";
+    let read = cart("a", "ALLOW", read);
+    assert_eq!(found(&[set.clone(), read.clone()]), NOTHING);
+    let other = set.replace("app: cart", "app: other");
+    let expected = format!("JW104 spec.rules[0]: {forged}");
+    assert_eq!(found(&[other.clone(), read.clone()]), [expected]);
+    assert_eq!(found(std::slice::from_ref(&read)), NOTHING);
+
+    let route = "hosts: [a.test], gateways: [edge/web], http: [{match: [{headers: {x-role: {exact: a}}}], \
+                 route: [{destination: {host: a.test}}]}]";
+    let route = object("VirtualService", "edge/a", route);
+    let of_gateway = |labels: &str| set.replace("app: cart", labels);
+    let here = of_gateway("istio: ingressgateway");
+    assert_eq!(found(&[here, gateway(SIMPLE), route.clone()]), NOTHING);
+    let there = of_gateway("istio: eastwestgateway");
+    let expected = format!("JW104 spec.http: {forged}");
+    assert_eq!(found(&[there, gateway(SIMPLE), route]), [expected]);
+}
+
+#[test]
+fn target_that_does_not_exist_is_reported() {
+    let policy = object(
+        "AuthorizationPolicy",
+        "edge/p",
+        "targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: egde}], action: DENY, rules: [{}]",
+    );
+    let gateway = |name: &str| {
+        let spec = "gatewayClassName: strait, listeners: [{name: a, protocol: HTTP, port: 80}]";
+        let text = object("Gateway", name, spec);
+        text.lines()
+            .map(|line| match line.starts_with("apiVersion") {
+                true => "apiVersion: gateway.networking.k8s.io/v1\n".to_owned(),
+                false => format!("{line}\n"),
+            })
+            .collect::<String>()
+    };
+    let missing = "AZ102 spec.targetRefs: Gateway edge/egde does not exist: the policy decides nothing for it";
+    assert_eq!(found(&[policy.clone(), gateway("edge/edge")]), [missing]);
+    assert_eq!(found(&[policy.clone(), gateway("shop/egde")]), [missing]);
+    assert_eq!(found(&[policy, gateway("edge/egde")]), NOTHING);
 }

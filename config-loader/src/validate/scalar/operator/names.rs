@@ -170,3 +170,23 @@ pub const ABSENT_OPERATORS: [&str; 78] = [
     "UPSTREAM_WIRE_BYTES_SENT",
     "VIRTUAL_CLUSTER_NAME",
 ];
+
+/// Operators that only have a value in the access log.
+pub const LOG_OPERATORS: [&str; 16] = [
+    "ACCESS_LOG_TYPE",
+    "CEL",
+    "COMMON_DURATION",
+    "CONNECTION_TERMINATION_DETAILS",
+    "FILTER_STATE",
+    "PATH",
+    "QUERY_PARAM",
+    "QUERY_PARAMS",
+    "REQ_WITHOUT_QUERY",
+    "RESPONSE_TRAILER",
+    "RESPONSE_TX_DURATION",
+    "SPAN_ID",
+    "STRAIT_CLUSTER",
+    "STRAIT_TIER",
+    "TRAILER",
+    "UPSTREAM_TRANSPORT_FAILURE_REASON",
+];

@@ -350,14 +350,16 @@ fn hosts(
         name,
         provenance,
         stats: None,
+        rule_stats: None,
         filters,
         split: Split::build(vec![(1, destination.clone())]),
         mirrors: None,
+        shares: Box::default(),
     };
     let host = VirtualHost {
         name: "*".into(),
         table: Table::compile(vec![rule]),
-        routes: Box::new([route]),
+        routes: Arc::new([route]),
         is_grpc_web,
         cause: None,
         fingerprint,

@@ -86,6 +86,7 @@ impl<'a> Made<'a> {
                 protocols,
                 proxy_protocol,
                 skipped,
+                policies: None,
                 service,
             }),
         };

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ObjectRef;
+use config_loader::catalog::gateway_api::MeshRoutes;
 use config_loader::catalog::{HostIndex, hostname};
 use config_loader::resource::istio::GatewayRef;
 
@@ -20,12 +21,14 @@ use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::{Service, Shift};
 use crate::compile::services::vips;
 use crate::compile::update::visible_routes::VisibleRoutes;
-use crate::snapshot::{Destination, HttpHosts, ListenerKey, Route, VirtualHost};
+use crate::snapshot::{Destination, HttpHosts, Intake, ListenerKey, Route, VirtualHost};
 use traffic::cluster::Split;
 use traffic::filter::RouteFilters;
 use traffic::provenance::Provenance;
 use traffic::route::{Conditions, Rule};
 
+use super::routed::{PlainHosts, ServiceRoutes, dialed};
+use super::sorted::addresses;
 use super::unknown::Unknown;
 
 /// Route sources of the mesh by host, in the order of their precedence.
@@ -57,6 +60,8 @@ pub(super) struct NamedHosts<'a> {
     pub before: Option<&'a Arc<HttpHosts>>,
     pub sources: &'a ByHost<'a>,
     pub visible: &'a VisibleRoutes,
+    /// Routes whose parents are services.
+    pub of_services: &'a MeshRoutes<'a>,
     pub unknown: &'a Unknown<'a>,
 }
 
@@ -81,10 +86,23 @@ impl NamedHosts<'_> {
     ) -> Arc<HttpHosts> {
         let mut kept = KeptHosts::take(format!("{:?}", self.key), clusters);
         let mut named: Vec<NamedHost> = Vec::with_capacity(services.len() + 1);
+        let mut plain = PlainHosts::new();
         for (service, port) in services {
-            if let Some(host) = self.of_service(service, port, &mut kept, clusters) {
-                named.push((host, self.aliases(service, clusters)));
+            let routes = self.routes_of(service, port, clusters);
+            let routed = routes.and_then(|routes| {
+                let before = self.before.and_then(|before| before.named(&service.host));
+                routes.virtual_host(before, &mut kept, clusters)
+            });
+            // of a Service with routes, this one serves connections to other addresses
+            if routed.is_none() || self.is_known_by_address(service, clusters) {
+                let host = self.of_service(service, port, &mut kept, clusters);
+                plain.extend(host.map(|host| (Arc::clone(&service.host), host)));
             }
+            let host = match routed {
+                Some(routed) => Some(routed),
+                None => plain.remove(&service.host),
+            };
+            named.extend(host.map(|host| (host, self.aliases(service, clusters))));
         }
         self.add_unserved(services, &mut named, &mut kept, clusters);
         kept.put(false, clusters);
@@ -102,6 +120,11 @@ impl NamedHosts<'_> {
             names.map(move |name| (name, number))
         });
         let aliases: Vec<(Arc<str>, u32)> = aliases.collect();
+        let dialed = dialed(services, &hosts, plain, clusters);
+        let is_dialed_alike = |before: &HttpHosts| match (&before.dialed, &dialed) {
+            (Some(before), Some(now)) => before.is_same(now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
         if let Some(before) = self.before
             && before.virtual_hosts.len() == hosts.len()
             && before
@@ -110,10 +133,11 @@ impl NamedHosts<'_> {
                 .zip(&hosts)
                 .all(|(a, b)| Arc::ptr_eq(a, b))
             && *before.aliases == *aliases
+            && is_dialed_alike(before)
         {
             return Arc::clone(before);
         }
-        Arc::new(HttpHosts::with_aliases(hosts, aliases))
+        Arc::new(HttpHosts::with_aliases(hosts, aliases).with_dialed(dialed))
     }
 
     /// Returns the virtual host of a service: that of the most specific route source for its host; of several equally
@@ -147,6 +171,36 @@ impl NamedHosts<'_> {
                 self.own_route(unrouted, kept, clusters)
             }
         }
+    }
+
+    /// Returns the routes whose parent is a service; `None` without any, or if a VirtualService precedes them.
+    fn routes_of<'s>(
+        &'s self,
+        service: &'s Service,
+        port: &'s Port,
+        clusters: &Clusters<'_>,
+    ) -> Option<ServiceRoutes<'s>> {
+        let identity = self.inputs.identity;
+        let host = &service.host;
+        let namespace = &identity.namespace;
+        let applying = self.of_services.applying(host, port.number, namespace)?;
+        // a VirtualService for a wider host never precedes
+        let source = self.sources.get(host).and_then(|sources| sources.first());
+        let source = source.filter(|source| self.keeps_rule(source, clusters));
+        let are_used = source.is_none_or(|source| source.is_preceded_by(&applying));
+        are_used.then_some(ServiceRoutes {
+            applying,
+            service,
+            port,
+            domain: &identity.domain,
+        })
+    }
+
+    /// Whether the address that a client dialed identifies a service, and not the host of a request.
+    fn is_known_by_address(&self, service: &Service, clusters: &Clusters<'_>) -> bool {
+        self.key.intake == Intake::CapturedOutbound
+            && !service.is_headless
+            && !addresses(service, clusters).is_empty()
     }
 
     /// Whether a route source has a rule for this listener. A source without one makes no virtual host.
@@ -253,7 +307,7 @@ impl NamedHosts<'_> {
             name: Arc::clone(host),
             is_grpc_web: port.carries == Carries::GrpcWeb,
             inputs: hasher.finish(),
-            before: self.before.and_then(|before| before.named(host)),
+            before: self.before.and_then(|before| before.plain(host)),
         };
         kept.virtual_host(part, clusters, |clusters| {
             let shifts = clusters.shifts(behind).to_vec();
@@ -318,9 +372,11 @@ impl NamedHosts<'_> {
             name,
             provenance,
             stats: None,
+            rule_stats: None,
             filters,
             split: Split::build(destinations),
             mirrors: None,
+            shares: Box::default(),
         };
         (rule, route)
     }
@@ -347,15 +403,6 @@ fn of_mesh(source: &RouteSource) -> HostParts<'_> {
             gateways: vec![&MESH],
         }],
         ..HostParts::default()
-    }
-}
-
-/// Returns the addresses that clients dial for a service.
-pub(super) fn addresses(service: &Service, clusters: &Clusters<'_>) -> Vec<ipnet::IpNet> {
-    let claimed = clusters.vips().of(&service.host);
-    match service.is_outside || !claimed.is_empty() {
-        true => claimed.to_vec(),
-        false => service.addresses.clone(),
     }
 }
 

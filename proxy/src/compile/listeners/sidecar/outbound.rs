@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use config_loader::catalog::View;
+use config_loader::catalog::gateway_api::MeshRoutes;
 use config_loader::resource::istio::{Bind, CaptureMode, EgressListener};
 use ipnet::IpNet;
 
@@ -56,6 +57,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
     for intake in outbound_intakes(made) {
         placed.entry(captured_port(intake, 80)).or_default();
     }
+    let of_services = MeshRoutes::of(clusters.view(), &identity.domain);
     let mut by_entry: BTreeMap<Option<usize>, Rules> = BTreeMap::new();
     for (key, on_port) in placed {
         let entry = egress.and_then(|egress| position(egress, key.address.port()));
@@ -67,6 +69,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
             rules,
             unknown: &unknown,
             routes,
+            of_services: &of_services,
         };
         add(made, key, &on_port, &routing, clusters);
     }
@@ -77,6 +80,7 @@ pub(super) fn compile(made: &mut Made<'_>, routes: &VisibleRoutes, clusters: &mu
             rules: &Rules::default(),
             unknown: &unknown,
             routes,
+            of_services: &of_services,
         };
         add(made, rest, &OnPort::default(), &routing, clusters);
     }
@@ -123,6 +127,8 @@ struct Routing<'a> {
     /// Destination of hosts without a service.
     unknown: &'a Unknown<'a>,
     routes: &'a VisibleRoutes,
+    /// Routes whose parents are services.
+    of_services: &'a MeshRoutes<'a>,
 }
 
 /// Services of one listener, with the port of each.
@@ -270,6 +276,7 @@ fn add(
             before: before.and_then(http_of),
             sources: &routing.rules.http,
             visible: routing.routes,
+            of_services: routing.of_services,
             unknown: routing.unknown,
         };
         hosts.compile(&sorted.http, clusters)

@@ -10,8 +10,6 @@ use crate::compile::service::Service as Host;
 use crate::compile::service::port::{Carries, Port};
 use crate::compile::service::workload::{Workload, WorkloadHost};
 
-use super::named::addresses;
-
 /// Services of a port, grouped by the property that identifies their connections.
 #[derive(Default)]
 pub(super) struct Sorted {
@@ -76,6 +74,15 @@ impl Sorted {
                 }
             }
         }
+    }
+}
+
+/// Returns the addresses that clients dial for a service.
+pub(super) fn addresses(service: &Host, clusters: &Clusters<'_>) -> Vec<ipnet::IpNet> {
+    let claimed = clusters.vips().of(&service.host);
+    match service.is_outside || !claimed.is_empty() {
+        true => claimed.to_vec(),
+        false => service.addresses.clone(),
     }
 }
 

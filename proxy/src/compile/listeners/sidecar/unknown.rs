@@ -115,14 +115,16 @@ impl<'a> Unknown<'a> {
             name,
             provenance: self.provenance.clone(),
             stats: None,
+            rule_stats: None,
             filters,
             split: Split::build(vec![(1, destination)]),
             mirrors: None,
+            shares: Box::default(),
         };
         Arc::new(VirtualHost {
             name: "*".into(),
             table: Table::compile(vec![rule]),
-            routes: Box::new([route]),
+            routes: Arc::new([route]),
             is_grpc_web: false,
             cause: None,
             fingerprint,

@@ -7,7 +7,7 @@ use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule};
 
 use crate::compile::certificates::{Scope, mesh, secret};
 use crate::identity::{GatewayTls, Mode};
-use crate::tls::{AuthoritySource, IdentitySource};
+use crate::tls::{AuthoritySource, ClientSettings, IdentitySource};
 
 /// Value of `caCertificates` for the certificate authorities of the operating system.
 const SYSTEM: &str = "system";
@@ -20,6 +20,18 @@ const NO_SELECTOR: &str = "at a sidecar, credentialName needs a rule with worklo
 pub(in crate::compile) struct RuleTls {
     pub(super) tls: ClientTls,
     selects: bool,
+    /// Settings of a BackendTLSPolicy, which replace those of the rule.
+    pub(super) of_policy: Option<Box<ClientSettings>>,
+}
+
+impl From<ClientSettings> for RuleTls {
+    fn from(of_policy: ClientSettings) -> Self {
+        Self {
+            tls: ClientTls::default(),
+            selects: false,
+            of_policy: Some(Box::new(of_policy)),
+        }
+    }
 }
 
 impl RuleTls {
@@ -32,6 +44,7 @@ impl RuleTls {
         Self {
             tls: tls.clone(),
             selects: rule.spec.workload_selector.is_some(),
+            of_policy: None,
         }
     }
 

@@ -7,6 +7,7 @@ use rand::rngs::SmallRng;
 
 use super::*;
 use crate::exchange::downstream::connection::{DownstreamProtocol, Handshake};
+use crate::exchange::settings::ClientCertHeader;
 use crate::snapshot::ListenerKey;
 
 /// Cleans the headers of a request, with 10.0.0.0/8 as internal addresses.
@@ -45,7 +46,8 @@ fn forwarded_with(
         &headers,
     );
     let mut rng = SmallRng::seed_from_u64(1);
-    let (trust, added) = forward(&mut headers, &connection, &origin, settings, &mut rng);
+    let Cleaned { trust, added, .. } =
+        forward(&mut headers, &connection, &origin, settings, &mut rng);
     insert(added, &mut headers);
     (trust, headers)
 }
@@ -149,28 +151,70 @@ fn trusted_hops_set_address_and_scheme() {
     assert_eq!(headers["x-envoy-internal"], "true");
 }
 
-#[test]
-fn client_certificate_header_comes_from_the_tls_terminator() {
+/// A connection of a client that presented a certificate, or not.
+fn connection_of(certificate: Option<&'static str>) -> Connection {
     let local: SocketAddr = "10.0.0.1:443".parse().unwrap();
-    let connection = Connection::new(
+    let client = "203.0.113.9:1".parse().unwrap();
+    Connection::new(
         ListenerKey::from(local),
-        "203.0.113.9:1".parse().unwrap(),
+        client,
         local,
         DownstreamProtocol::Http1,
     )
     .with_tls(Handshake {
-        client_cert: Some(HeaderValue::from_static("Hash=ab")),
+        client_cert: certificate.map(HeaderValue::from_static),
         ..Handshake::default()
-    });
+    })
+}
+
+#[test]
+fn gateway_treats_client_certificate_headers_as_the_flag_says() {
+    use ClientCertHeader::{AlwaysForwardOnly, AppendForward, ForwardOnly, Sanitize, SanitizeSet};
+    let of = |details, certificate, sent: Option<&'static str>| {
+        let connection = connection_of(certificate);
+        let mut headers = HeaderMap::new();
+        headers.extend(sent.map(|sent| (X_FORWARDED_CLIENT_CERT, HeaderValue::from_static(sent))));
+        let origin = Origin::of(&connection, 0, false, &headers);
+        let settings = ExchangeSettings {
+            client_cert_header: details,
+            ..ExchangeSettings::default()
+        };
+        let mut rng = SmallRng::seed_from_u64(1);
+        let cleaned = forward(&mut headers, &connection, &origin, &settings, &mut rng);
+        insert(cleaned.added, &mut headers);
+        let found = headers.get("x-forwarded-client-cert")?;
+        Some(found.to_str().unwrap().to_owned())
+    };
+    let sent = Some("By=me");
+    for (details, verified, plain, bare) in [
+        (SanitizeSet, Some("Hash=ab"), None, Some("Hash=ab")),
+        (Sanitize, None, None, None),
+        (ForwardOnly, Some("By=me"), None, None),
+        (AppendForward, Some("By=me,Hash=ab"), None, Some("Hash=ab")),
+        (AlwaysForwardOnly, Some("By=me"), Some("By=me"), None),
+    ] {
+        let found = [
+            of(details, Some("Hash=ab"), sent),
+            of(details, None, sent),
+            of(details, Some("Hash=ab"), None),
+        ];
+        let expected = [verified, plain, bare].map(|it| it.map(str::to_owned));
+        assert_eq!(found, expected, "{details:?}");
+    }
+}
+
+#[test]
+fn client_certificate_header_comes_from_the_tls_terminator() {
+    let connection = connection_of(Some("Hash=ab"));
     let mut headers = HeaderMap::new();
     headers.insert(X_FORWARDED_CLIENT_CERT, HeaderValue::from_static("By=me"));
     let origin = Origin::of(&connection, 0, false, &headers);
     let settings = ExchangeSettings::default();
     let mut rng = SmallRng::seed_from_u64(1);
-    let (_, added) = forward(&mut headers, &connection, &origin, &settings, &mut rng);
+    let Cleaned { added, .. } = forward(&mut headers, &connection, &origin, &settings, &mut rng);
     assert!(added.is_none(), "they replace what the client sent");
     let mut bare = HeaderMap::new();
-    let (_, added) = forward(&mut bare, &connection, &origin, &settings, &mut rng);
+    let Cleaned { added, .. } = forward(&mut bare, &connection, &origin, &settings, &mut rng);
     insert(added, &mut bare);
     for headers in [headers, bare] {
         assert_eq!(headers["x-forwarded-client-cert"], "Hash=ab");

@@ -13,7 +13,7 @@ fn text_line(entry: &Entry<'_>) -> String {
 
 fn json_line(entry: &Entry<'_>) -> String {
     let mut out = Vec::new();
-    json(&mut out, &mut Timestamp::default(), entry);
+    json(&mut out, &mut Timestamp::default(), entry, None);
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 

@@ -1,7 +1,8 @@
 //! Providers over HTTP.
 
 use std::io::{Read, Write};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use super::*;
 use crate::support::origin::{RawOrigin, Unreachable};
@@ -276,17 +277,49 @@ fn answer_with_too_many_changes_is_a_failure() {
 }
 
 #[test]
+fn headers_of_the_provider_are_never_those_of_the_client() {
+    let provider = answering(200);
+    let fields = "headersToUpstreamOnAllow: [x-user, x-forwarded-user, 'x-auth-*', authorization]";
+    let headers = "x-user: root\r\nx-forwarded-user: root\r\nX_Auth_Email: root@a\r\nx-auth-groups: a\r\nx-other: b\r\nauthorization: c\r\n";
+    let closed = Origin::start(Back::H1, |_| async { reply(500, &[]) });
+    let open = format!("failOpen: true, {fields}");
+    for (fields, provider) in [(fields, &provider), (&*open, &closed)] {
+        let edge = Edge::http(fields, provider);
+        assert_eq!(edge.request("/", headers).status, 200, "{fields}");
+        let seen = edge.last();
+        for name in [
+            "x-user",
+            "x-forwarded-user",
+            "x_auth_email",
+            "x-auth-groups",
+        ] {
+            assert_eq!(seen.header(name), None, "{fields} {name}");
+        }
+        assert_eq!(seen.header("x-other"), Some("b"));
+        assert_eq!(seen.header("authorization"), Some("c"));
+    }
+}
+
+#[test]
 fn connection_that_the_provider_closed_is_replaced() {
-    let provider = RawOrigin::start(|_, mut stream| {
+    let closed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&closed);
+    let provider = RawOrigin::start(move |_, mut stream| {
         // each connection answers once, and says nothing of its end
         let mut head = [0; 4096];
         if stream.read(&mut head).is_ok_and(|count| count > 0) {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
         }
+        drop(stream);
+        count.fetch_add(1, Ordering::SeqCst);
     });
     let edge = Edge::start("envoyExtAuthzHttp", "", Back::H1, provider.address);
-    for _ in 0..200 {
+    for number in 1..=200 {
         assert_eq!(edge.request("/", "").status, 200);
+        // what is sent on a connection before it ends may have been processed
+        eventually("the connection is closed", || {
+            closed.load(Ordering::SeqCst) >= number
+        });
     }
 }
 

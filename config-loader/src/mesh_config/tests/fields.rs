@@ -1,0 +1,193 @@
+//! Each field of the mesh configuration and of the settings of proxies has an effect, or a finding says that it has none.
+
+use super::*;
+
+/// Fields of MeshConfig, with a value that is not the default.
+const OF_MESH: &[&str] = &[
+    "accessLogEncoding: JSON",
+    "accessLogFile: /dev/stdout",
+    "accessLogFormat: '%PROTOCOL%'",
+    "ca: {address: a}",
+    "caCertificates: [{spiffeBundleUrl: https://a.test}]",
+    "certificates: []",
+    "configSources: []",
+    "connectTimeout: 1s",
+    "defaultConfig: {concurrency: 1}",
+    "defaultDestinationRuleExportTo: ['.']",
+    "defaultHttpRetryPolicy: {attempts: 1}",
+    "defaultProviders: {metrics: [prometheus]}",
+    "defaultServiceExportTo: ['.']",
+    "defaultTrafficPolicy: {connectionPool: {http: {http1MaxPendingRequests: 1}}}",
+    "defaultVirtualServiceExportTo: ['.']",
+    "disableEnvoyListenerLog: true",
+    "discoverySelectors: [{matchLabels: {a: b}}]",
+    "dnsRefreshRate: 1s",
+    "enableAutoMtls: false",
+    "enableEnvoyAccessLogService: true",
+    "enablePrometheusMerge: false",
+    "enableTracing: true",
+    "extensionProviders: [{name: p, prometheus: {}}]",
+    "h2UpgradePolicy: UPGRADE",
+    "hboneIdleTimeout: 1s",
+    "inboundClusterStatName: a",
+    "inboundTrafficPolicy: {mode: LOCALHOST}",
+    "ingressClass: a",
+    "ingressControllerMode: 'OFF'",
+    "ingressSelector: a",
+    "ingressService: a",
+    "localityLbSetting: {enabled: false}",
+    "meshMTLS: {minProtocolVersion: TLSV1_3}",
+    "outboundClusterStatName: a",
+    "outboundTrafficPolicy: {mode: REGISTRY_ONLY}",
+    "outboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}",
+    "pathNormalization: {normalization: NONE}",
+    "protocolDetectionTimeout: 1s",
+    "proxyHttpPort: 1",
+    "proxyInboundListenPort: 1",
+    "proxyListenPort: 1",
+    "rootNamespace: a",
+    "serviceEntryVisibility: {}",
+    "serviceScopeConfigs: []",
+    "serviceSettings: [{settings: {clusterLocal: true}, hosts: [a]}]",
+    "tcpKeepalive: {time: 1s}",
+    "tlsDefaults: {minProtocolVersion: TLSV1_3}",
+    "trustDomain: a",
+    "trustDomainAliases: [a]",
+    "verifyCertificateAtClient: true",
+    "zoneAwareLbSetting: {}",
+];
+
+/// Fields of the settings of proxies, with a value that is not the default.
+const OF_PROXIES: &[&str] = &[
+    "availabilityZone: a",
+    "binaryPath: a",
+    "concurrency: 1",
+    "configPath: a",
+    "connectionSettings: {profile: EDGE}",
+    "controlPlaneAuthPolicy: NONE",
+    "customConfigFile: a",
+    "discoveryAddress: a",
+    "discoveryRefreshDelay: 1s",
+    "drainDuration: 1s",
+    "envoyAccessLogService: {address: a}",
+    "envoyMetricsService: {address: a}",
+    "envoyMetricsServiceAddress: a",
+    "extraStatTags: [a]",
+    "fileFlushInterval: 2s",
+    "fileFlushMinSizeKb: 1",
+    "gatewayTopology: {forwardClientCertDetails: SANITIZE}",
+    "gatewayTopology: {numTrustedProxies: 1}",
+    "gatewayTopology: {proxyProtocol: {}}",
+    "holdApplicationUntilProxyStarts: true",
+    "image: {imageType: a}",
+    "interceptionMode: NONE",
+    "interceptionMode: TPROXY",
+    "meshId: a",
+    "parentShutdownDuration: 1s",
+    "privateKeyProvider: {}",
+    "proxyAdminPort: 1",
+    "proxyBootstrapTemplatePath: a",
+    "proxyHeaders: {attemptCount: {disabled: true}}",
+    "proxyHeaders: {envoyDebugHeaders: {disabled: true}}",
+    "proxyHeaders: {forwardedClientCert: SANITIZE}",
+    "proxyHeaders: {metadataExchangeHeaders: {mode: IN_MESH}}",
+    "proxyHeaders: {preserveHttp1HeaderCase: true}",
+    "proxyHeaders: {requestId: {disabled: true}}",
+    "proxyHeaders: {server: {disabled: true}}",
+    "proxyHeaders: {server: {value: a}}",
+    "proxyHeaders: {setCurrentClientCertDetails: {subject: true}}",
+    "proxyHeaders: {xForwardedHost: {enabled: true}}",
+    "proxyHeaders: {xForwardedPort: {enabled: true}}",
+    "proxyMetadata: {A: b}",
+    "proxyStatsMatcher: {inclusionPrefixes: [a]}",
+    "readinessProbe: {}",
+    "runtimeValues: {a: b}",
+    "sds: {}",
+    "serviceCluster: a",
+    "statNameLength: 1",
+    "statsCompression: false",
+    "statsdUdpAddress: a",
+    "statusPort: 1",
+    "terminationDrainDuration: 1s",
+    "tracing: {customTags: {a: {literal: {value: b}}}}",
+    "tracing: {datadog: {address: a}}",
+    "tracing: {enableIstioTags: false}",
+    "tracing: {lightstep: {address: a}}",
+    "tracing: {maxPathTagLength: 1}",
+    "tracing: {openCensusAgent: {address: a}}",
+    "tracing: {sampling: 2}",
+    "tracing: {stackdriver: {}}",
+    "tracing: {tlsSettings: {mode: SIMPLE}}",
+    "tracing: {zipkin: {address: a}}",
+    "tracingServiceName: CANONICAL_NAME_ONLY",
+    "zipkinAddress: a",
+];
+
+/// Returns what each text has: an effect, a warning, or a note.
+fn outcomes<T: SettingsFile>(texts: &[String], none: &T) -> Vec<(String, &'static str)> {
+    let outcome = |text: &String| {
+        let parsed = T::parse(&"mesh.yaml".into(), text);
+        let (settings, found) = parsed.unwrap_or_else(|found| panic!("{text}: {found:?}"));
+        let is_own = |settings: &T| *settings != *none;
+        let severity = found.iter().map(|one| one.severity).min();
+        let outcome = match severity {
+            Some(Severity::Warning) => "warning",
+            Some(_) => "note",
+            None if is_own(&settings) => "effect",
+            None => "nothing",
+        };
+        (text.clone(), outcome)
+    };
+    texts.iter().map(outcome).collect()
+}
+
+#[test]
+fn no_field_is_silent() {
+    let given = parse("{}\n").unwrap();
+    let mesh: Vec<String> = OF_MESH.iter().map(|field| format!("{field}\n")).collect();
+    let proxies: Vec<String> = OF_PROXIES
+        .iter()
+        .map(|field| format!("{field}\n"))
+        .collect();
+    let nested = OF_PROXIES
+        .iter()
+        .map(|field| format!("defaultConfig: {{{field}}}\n"));
+    let nested: Vec<String> = nested.collect();
+    let own = outcomes(&proxies, &ProxySettings::default());
+    let of_mesh = outcomes(&nested, &given);
+    for ((text, one), (_, other)) in own.iter().zip(&of_mesh) {
+        assert_eq!(one, other, "{text}");
+    }
+    for (text, outcome) in outcomes(&mesh, &given).into_iter().chain(own) {
+        assert_ne!(outcome, "nothing", "{text}");
+    }
+    for (text, expected) in [
+        ("sds: {}", "note"),
+        ("image: {imageType: a}", "note"),
+        ("runtimeValues: {a: b}", "warning"),
+        ("tracing: {sampling: 2}", "effect"),
+    ] {
+        let [(_, outcome)] = &*outcomes(&[text.to_owned()], &ProxySettings::default()) else {
+            unreachable!()
+        };
+        assert_eq!(*outcome, expected, "{text}");
+    }
+}
+
+/// A proxy's own fields replace those of the mesh as a whole; variables are merged by name.
+#[test]
+fn own_fields_of_a_proxy_come_before_those_of_the_mesh() {
+    let mesh = parse(
+        "defaultConfig: {concurrency: 1, gatewayTopology: {numTrustedProxies: 1}, proxyMetadata: {A: a, B: b}}\n",
+    );
+    let own = "gatewayTopology: {forwardClientCertDetails: SANITIZE}\nproxyMetadata: {B: c}\n";
+    let (own, _) = ProxySettings::parse(&"own".into(), own).unwrap();
+    let both = mesh.unwrap().of_proxy(&own);
+    let flags = both
+        .flag_values()
+        .map(|(flag, value)| format!("{flag}={value}"));
+    let flags: Vec<String> = flags.collect();
+    assert_eq!(flags, ["concurrency=1", "client-cert-header=SANITIZE"]);
+    let variables = both.proxies.variables.values().map(String::as_str);
+    assert_eq!(variables.collect::<Vec<_>>(), ["a", "c"]);
+}

@@ -1,0 +1,194 @@
+//! Settings of proxies, of the mesh configuration and of an annotation: validation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use traffic::trace::Percent;
+
+use super::authorities::authority;
+use super::telemetry::{custom_tags, percentage};
+use super::without_effect::OF_PROXIES;
+use super::{Check, shared};
+use crate::diagnostic::codes::istio::{MC006, MC101};
+use crate::parse::Node;
+use crate::raw::istio::{
+    GatewayTopology, ProxyHeaders, ProxySettings as Raw, ProxyTracing as RawTracing,
+};
+use crate::raw::{Field, Map};
+use crate::resource::istio::{FlagValue, ProxySettings, ProxyTracing, ServiceNameForm};
+use crate::validate::{api, scalar};
+
+/// Maximum number of workers.
+const CONCURRENCY_MAX: i64 = 1024;
+
+/// Maximum length of paths in spans.
+const PATH_BYTES_MAX: i64 = 8192;
+
+/// Treatments of `x-forwarded-client-cert`, as the flag names them.
+const CERT_DETAILS: [(&str, Option<&str>); 6] = [
+    ("ALWAYS_FORWARD_ONLY", Some("ALWAYS_FORWARD_ONLY")),
+    ("APPEND_FORWARD", Some("APPEND_FORWARD")),
+    ("FORWARD_ONLY", Some("FORWARD_ONLY")),
+    ("SANITIZE", Some("SANITIZE")),
+    ("SANITIZE_SET", Some("SANITIZE_SET")),
+    ("UNDEFINED", None),
+];
+
+/// Checks the settings of proxies. `root` is their mapping, at `prefix` of the document.
+pub fn proxy_settings(
+    raw: &Raw,
+    root: &Node,
+    prefix: &str,
+    check: &mut Check<'_>,
+) -> ProxySettings {
+    OF_PROXIES.report(root, prefix, check);
+    ProxySettings {
+        flags: flags(raw, check),
+        authorities: authorities(&raw.ca_certificates_pem, check),
+        mesh_id: shared::text_arc(&raw.mesh_id),
+        service_cluster: shared::text_arc(&raw.service_cluster),
+        service_name: api::enum_of(
+            &raw.tracing_service_name,
+            &[
+                ("APP_LABEL_AND_NAMESPACE", ServiceNameForm::AppAndNamespace),
+                ("CANONICAL_NAME_ONLY", ServiceNameForm::Canonical),
+                (
+                    "CANONICAL_NAME_AND_NAMESPACE",
+                    ServiceNameForm::CanonicalAndNamespace,
+                ),
+            ],
+            check,
+        ),
+        tracing: raw.tracing.get().map(|raw| tracing(raw, check)),
+        variables: variables(&raw.proxy_metadata),
+    }
+}
+
+/// Returns variables of the environment.
+pub(super) fn variables(field: &Field<Map<String>>) -> BTreeMap<String, String> {
+    let entries = field.get().into_iter().flat_map(Map::iter);
+    let entries = entries.map(|(name, _, value)| {
+        let value = value.get().cloned().unwrap_or_default();
+        (name.to_owned(), value)
+    });
+    entries.collect()
+}
+
+fn flags(raw: &Raw, check: &mut Check<'_>) -> BTreeMap<&'static str, Vec<FlagValue>> {
+    let mut flags = BTreeMap::new();
+    let range = 0..=CONCURRENCY_MAX;
+    let workers = scalar::in_range(&raw.concurrency, range, "number of workers", MC006, check);
+    // without the flag, there is one per core
+    let workers = workers.filter(|workers| *workers > 0);
+    let mut set = |field, flag, value: Option<String>| {
+        let value = value.map(|value| (flag, value));
+        flags.entry(field).or_insert_with(Vec::new).extend(value);
+    };
+    if raw.concurrency.is_set() {
+        set(
+            "concurrency",
+            "concurrency",
+            workers.map(|it| it.to_string()),
+        );
+    }
+    for (field, flag, duration) in [
+        ("drainDuration", "drain-time", &raw.drain_duration),
+        (
+            "terminationDrainDuration",
+            "termination-drain",
+            &raw.termination_drain_duration,
+        ),
+    ] {
+        if scalar::duration_or_zero(duration, check).is_some() {
+            set(field, flag, duration.get().cloned());
+        }
+    }
+    for (field, flag, address, number) in [
+        (
+            "proxyAdminPort",
+            "admin",
+            "127.0.0.1",
+            &raw.proxy_admin_port,
+        ),
+        ("statusPort", "health", "[::]", &raw.status_port),
+    ] {
+        if let Some(port) = api::port(number, check) {
+            set(field, flag, Some(format!("{address}:{port}")));
+        }
+    }
+    let modes = [
+        ("NONE", None),
+        ("REDIRECT", Some("REDIRECT")),
+        ("TPROXY", Some("TPROXY")),
+    ];
+    match api::enum_of(&raw.interception_mode, &modes, check) {
+        None => {}
+        Some(Some(mode)) => set(
+            "interceptionMode",
+            "interception-mode",
+            Some(mode.to_owned()),
+        ),
+        Some(None) => {
+            for flag in ["outbound-listener", "inbound-listener"] {
+                set("interceptionMode", flag, Some("off".to_owned()));
+            }
+        }
+    }
+    if let Some(topology) = raw.gateway_topology.get() {
+        flags.insert("gatewayTopology", of_topology(topology, check));
+    }
+    if let Some(headers) = raw.proxy_headers.get() {
+        flags.insert("proxyHeaders", of_headers(headers));
+    }
+    flags
+}
+
+fn of_topology(raw: &GatewayTopology, check: &mut Check<'_>) -> Vec<FlagValue> {
+    let hops = &raw.num_trusted_proxies;
+    let hops = scalar::in_range(hops, 0..=255, "number of proxies", MC006, check);
+    let details = api::enum_of(&raw.forward_client_cert_details, &CERT_DETAILS, check);
+    let details = details
+        .flatten()
+        .map(|it| ("client-cert-header", it.to_owned()));
+    let hops = hops.map(|hops| ("trusted-hops", hops.to_string()));
+    hops.into_iter().chain(details).collect()
+}
+
+fn of_headers(raw: &ProxyHeaders) -> Vec<FlagValue> {
+    let server = raw.server.get();
+    let is_kept = server.is_some_and(|server| shared::flag(&server.disabled));
+    let name = server.and_then(|server| shared::text(&server.value));
+    let name = if is_kept { Some("") } else { name };
+    let host = raw.x_forwarded_host.get();
+    let has_host = host.is_some_and(|host| shared::flag(&host.enabled));
+    let name = name.map(|name| ("server-name", name.to_owned()));
+    let host = has_host.then(|| ("forwarded-host", "true".to_owned()));
+    name.into_iter().chain(host).collect()
+}
+
+fn tracing(raw: &RawTracing, check: &mut Check<'_>) -> ProxyTracing {
+    let sampling = percentage(&raw.sampling, check);
+    if sampling == Some(0.0) {
+        let message = "`sampling: 0` has no effect: it is the default, 1";
+        let found = check.warning(MC101, raw.sampling.span(), message);
+        found.help("write `randomSamplingPercentage: 0` in a Telemetry, or 0.01");
+    }
+    let range = 1..=PATH_BYTES_MAX;
+    let length = &raw.max_path_tag_length;
+    let length = scalar::in_range(length, range, "length", MC006, check);
+    let tags = raw.custom_tags.get();
+    ProxyTracing {
+        custom_tags: tags.map(|tags| custom_tags(tags, raw.custom_tags.span(), check)),
+        has_istio_tags: raw.enable_istio_tags.get().copied(),
+        path_bytes_max: length.and_then(|length| length.try_into().ok()),
+        sampling: sampling.filter(|it| *it > 0.0).map(Percent::of),
+    }
+}
+
+fn authorities(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Option<Arc<str>> {
+    let mut all = String::new();
+    for (entry, pem) in scalar::items(field, check) {
+        authority(pem, entry.span(), &mut all, check);
+    }
+    (!all.is_empty()).then(|| all.into())
+}

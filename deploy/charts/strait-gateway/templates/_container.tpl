@@ -1,0 +1,138 @@
+{{- define "gateway.container" -}}
+- name: strait-proxy
+  image: {{ include "gateway.image" . | quote }}
+  {{- with .Values.imagePullPolicy }}
+  imagePullPolicy: {{ . }}
+  {{- end }}
+  args: [run]
+  env:
+    {{- include "gateway.env" . | trim | nindent 4 }}
+  ports:
+    {{- range (include "gateway.ports" . | fromJson).ports }}
+    {{- if ne (int .targetPort) 15021 }}
+    - {name: {{ .name }}, containerPort: {{ .targetPort }}, protocol: TCP}
+    {{- end }}
+    {{- end }}
+    - {name: health, containerPort: 15021, protocol: TCP}
+  startupProbe:
+    httpGet: {path: /healthz/ready, port: health}
+    periodSeconds: 1
+    failureThreshold: 60
+  readinessProbe:
+    {{- if .Values.readinessProbe }}
+    {{- toYaml .Values.readinessProbe | nindent 4 }}
+    {{- else }}
+    httpGet: {path: /healthz/ready, port: health}
+    periodSeconds: 2
+    {{- end }}
+  livenessProbe:
+    httpGet: {path: /healthz/live, port: health}
+    periodSeconds: 10
+  {{- with .Values.lifecycle }}
+  lifecycle:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  resources:
+    {{- toYaml .Values.resources | nindent 4 }}
+  securityContext:
+    {{- if .Values.containerSecurityContext }}
+    {{- toYaml .Values.containerSecurityContext | nindent 4 }}
+    {{- else }}
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities: {drop: [ALL]}
+    {{- end }}
+  {{- $mounts := include "gateway.mounts" . }}
+  {{- if or (trim $mounts) .Values.volumeMounts }}
+  volumeMounts:
+    {{- with trim $mounts }}
+    {{- . | nindent 4 }}
+    {{- end }}
+    {{- with .Values.volumeMounts }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- end }}
+{{- end }}
+
+{{- define "gateway.env" -}}
+{{- if include "gateway.ofCluster" . }}
+- {name: STRAIT_CONTROL, value: "kubernetes://"}
+{{- if .Values.state.enabled }}
+- {name: STRAIT_STATE, value: /var/lib/strait/state}
+{{- end }}
+{{- else }}
+- {name: STRAIT_CONFIG, value: /etc/strait/mesh}
+{{- end }}
+# ready without a Gateway
+- {name: STRAIT_ALLOW_EMPTY, value: "true"}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+{{- if eq .Values.gateway.mode "gateway-api" }}
+# Gateways of Istio select other labels
+- {name: STRAIT_LABELS, value: {{ include "gateway.selector" . | fromYaml | include "gateway.list" | quote }}}
+{{- else if not (include "gateway.ofCluster" .) }}
+- {name: STRAIT_LABELS, value: {{ merge (include "gateway.istioLabels" . | fromYaml) .Values.labels | include "gateway.list" | quote }}}
+{{- end }}
+{{- if eq .Values.gateway.mode "istio" }}
+# no Gateway has this name
+- {name: STRAIT_GATEWAYS, value: {{ printf "%s/-" .Release.Namespace | quote }}}
+{{- else }}
+- {name: STRAIT_GATEWAYS, value: {{ .Values.gateway.gateways | default (list (printf "%s/*" .Release.Namespace)) | join "," | quote }}}
+{{- end }}
+- {name: STRAIT_HEALTH, value: "0.0.0.0:15021"}
+- {name: STRAIT_PRE_DRAIN, value: {{ .Values.drain.preDrain | quote }}}
+- {name: STRAIT_DRAIN_TIME, value: {{ .Values.drain.time | quote }}}
+- {name: STRAIT_ACCESS_LOG, value: {{ .Values.accessLog | quote }}}
+- {name: STRAIT_LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+{{- $limits := .Values.resources.limits | default dict }}
+{{- $requests := .Values.resources.requests | default dict }}
+{{- if .Values.concurrency }}
+- {name: STRAIT_CONCURRENCY, value: {{ .Values.concurrency | quote }}}
+{{- else if or $limits.cpu $requests.cpu }}
+- name: STRAIT_CONCURRENCY
+  valueFrom: {resourceFieldRef: {resource: {{ ternary "limits.cpu" "requests.cpu" (not (not $limits.cpu)) }}}}
+{{- end }}
+{{- with .Values.networkGateway }}
+- {name: STRAIT_NETWORK, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.identity }}
+{{- if eq .source "secret" }}
+- {name: STRAIT_WORKLOAD_CERT, value: {{ printf "/etc/certs/%s" .secret.certificate | quote }}}
+- {name: STRAIT_WORKLOAD_KEY, value: {{ printf "/etc/certs/%s" .secret.key | quote }}}
+- {name: STRAIT_MESH_CA, value: {{ printf "/etc/certs/%s" .secret.ca | quote }}}
+{{- end }}
+{{- with .trustDomain }}
+- {name: STRAIT_TRUST_DOMAIN, value: {{ . | quote }}}
+{{- end }}
+{{- end }}
+{{- range $name, $value := .Values.env }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- end }}
+{{- with .Values.envVarFrom }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "gateway.mounts" -}}
+{{- if not (include "gateway.ofCluster" .) }}
+- {name: mesh, mountPath: /etc/strait/mesh, readOnly: true}
+{{- else if .Values.state.enabled }}
+- {name: state, mountPath: /var/lib/strait}
+{{- end }}
+{{- if eq .Values.identity.source "secret" }}
+- {name: identity, mountPath: /etc/certs, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "gateway.volumes" -}}
+{{- if not (include "gateway.ofCluster" .) }}
+- {name: mesh, configMap: {name: {{ include "gateway.name" . }}-mesh}}
+{{- else if .Values.state.enabled }}
+- {name: state, emptyDir: {}}
+{{- end }}
+{{- if eq .Values.identity.source "secret" }}
+- {name: identity, secret: {secretName: {{ .Values.identity.secret.name | quote }}}}
+{{- end }}
+{{- end }}

@@ -1,0 +1,95 @@
+{{- define "control.suffix" -}}
+{{ ternary "" (printf "-%s" .Values.revision) (eq .Values.revision "strait") }}
+{{- end }}
+
+{{- define "control.name" -}}
+{{ .Values.nameOverride | default "strait-control" }}{{ include "control.suffix" . }}
+{{- end }}
+
+{{- define "control.account" -}}
+{{ .Values.serviceAccount.name | default (ternary (include "control.name" .) "default" .Values.serviceAccount.create) }}
+{{- end }}
+
+{{- define "control.selector" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default "strait-control" }}
+app.kubernetes.io/instance: {{ .Values.revision }}
+{{- end }}
+
+{{- define "control.labels" -}}
+{{ include "control.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: strait
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "control.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{- /* Roles that are enabled, with commas. */}}
+{{- define "control.roles" -}}
+{{- $roles := list }}
+{{- if .Values.status.enabled }}{{ $roles = append $roles "status" }}{{ end }}
+{{- if .Values.imports.enabled }}{{ $roles = append $roles "imports" }}{{ end }}
+{{- join "," $roles }}
+{{- end }}
+
+{{- define "control.hasRules" -}}
+{{- if and .Values.monitoring.rules (or .Values.monitoring.force (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}true{{ end }}
+{{- end }}
+
+{{- define "control.check" -}}
+{{- if and .Values.imports.enabled (lt (len .Values.imports.clusters) 2) }}
+{{- fail "imports.enabled needs two clusters or more in imports.clusters" }}
+{{- end }}
+{{- if and .Values.status.gatewayService .Values.status.gatewayAddresses }}
+{{- fail "status.gatewayService and status.gatewayAddresses are set: leave one of them out" }}
+{{- end }}
+{{- end }}
+
+{{- /* Rules of the ClusterRole in a file of manifests: (list $ "status") */}}
+{{- define "control.rules" -}}
+{{- $root := index . 0 }}{{- $role := index . 1 }}
+{{- range splitList "\n---\n" ($root.Files.Get (printf "files/%s.yaml" $role)) }}
+{{- $object := fromYaml . }}
+{{- if eq $object.kind "ClusterRole" }}
+{{- range $object.rules }}
+{{- if or $root.Values.status.readSecrets (not (has "secrets" .resources)) }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Arguments of a role: (list $ "status") */}}
+{{- define "control.args" -}}
+{{- $root := index . 0 }}{{- $role := index . 1 }}{{- $values := $root.Values }}
+- control
+{{- if eq $role "status" }}
+- --status-for=kubernetes://
+- --gateway-controller={{ $values.gatewayController }}
+{{- with $values.status.gatewayService }}
+- --gateway-service={{ . }}
+{{- end }}
+{{- range $values.status.gatewayAddresses }}
+- --gateway-address={{ . }}
+{{- end }}
+{{- else }}
+{{- $clusters := list }}
+{{- range $values.imports.clusters }}{{ $clusters = append $clusters (printf "kubernetes://%s=%s" .context .key) }}{{ end }}
+- --imports-between={{ join "," $clusters }}
+- --kubeconfig=/etc/strait/access/kubeconfig
+{{- if $values.imports.gateways }}
+- --clusters=/etc/strait/clusters/clusters.yaml
+{{- end }}
+{{- end }}
+- --lease-namespace={{ $root.Release.Namespace }}
+- --log-level={{ $values.logLevel }}
+{{- range $values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,90 @@
+//! Findings about Telemetries and the providers that they name in the mesh configuration.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use config_loader::catalog::Services;
+use config_loader::diagnostic::codes::istio::{TL007, TL010, TL012};
+use config_loader::resource::Object;
+use config_loader::resource::istio::{ProviderKind, Telemetry, Tracer};
+use config_loader::{Diagnostic, Loaded, NamedText};
+
+use super::about::warning_about;
+use crate::compile::unknown_telemetry_providers;
+use crate::identity::Identity;
+
+/// Adds the findings.
+pub(super) fn check(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
+    let services = Services::new(&loaded.set, &Arc::from(&*identity.domain));
+    let telemetries = loaded.set.telemetries.values();
+    let mut found: Vec<Diagnostic> = telemetries
+        .flat_map(|telemetry| of_telemetry(telemetry, &services, identity))
+        .collect();
+    config_loader::fill_source_lines_with(&mut found, text);
+    loaded.diagnostics.extend(found);
+}
+
+fn of_telemetry(
+    telemetry: &Object<Telemetry>,
+    services: &Services,
+    identity: &Identity,
+) -> Vec<Diagnostic> {
+    let mesh = &identity.mesh_config;
+    let names = unknown_telemetry_providers(&telemetry.spec, mesh);
+    let unknown = names.into_iter().map(|name| {
+        let message = format!("there is no provider `{name}`: the entry has no effect");
+        let mut found = warning_about(telemetry, TL010, &message);
+        found.help("add it to `extensionProviders` of the file of --mesh-config");
+        found
+    });
+    let mut found: Vec<Diagnostic> = unknown.collect();
+    let default = mesh.default_providers.tracing.first();
+    let is_without = |provider: &Option<Arc<str>>| provider.is_none() && default.is_none();
+    let mut tracing = telemetry.spec.tracing.iter();
+    if mesh.is_given && tracing.any(|entry| is_without(&entry.provider)) {
+        let message = "an entry about traces names no provider, and the mesh has no default";
+        let mut without = warning_about(telemetry, TL007, message);
+        without.help(
+            "name a provider in the entry or in `defaultProviders.tracing`, or a collector by --otlp-endpoint",
+        );
+        found.push(without);
+    }
+    let named = telemetry.spec.tracing.iter();
+    let named: BTreeSet<&Arc<str>> = named.filter_map(|entry| entry.provider.as_ref()).collect();
+    for name in named {
+        if let Some(ProviderKind::Tracer(tracer)) = mesh.provider(name)
+            && let Some(problem) = problem(&tracer, services)
+        {
+            let message = format!("provider `{name}` gets no spans: {problem}");
+            let mut wrong = warning_about(telemetry, TL012, &message);
+            wrong.help("write the host and the port of a service as resources have it; NAMESPACE/HOST is one of several");
+            found.push(wrong);
+        }
+    }
+    found
+}
+
+/// Reason why a provider is not one service of the registry.
+fn problem(tracer: &Tracer, services: &Services) -> Option<String> {
+    let (host, port) = (&tracer.host, tracer.port);
+    let sources = services.find(host).map_or(&[][..], |entry| entry.sources());
+    let wanted = tracer.namespace.as_deref();
+    let fits = |namespace: &str| wanted.is_none_or(|wanted| wanted == namespace);
+    let sources: Vec<_> = sources.iter().filter(|one| fits(one.namespace())).collect();
+    let namespaces: BTreeSet<_> = sources.iter().map(|one| one.namespace()).collect();
+    let mut ports = sources.iter().flat_map(|one| one.ports());
+    match namespaces.len() {
+        0 => Some(format!("no resource describes `{host}`")),
+        1 if ports.all(|(number, _)| number != port) => {
+            Some(format!("`{host}` has no port {port}"))
+        }
+        1 => None,
+        _ => {
+            let all: Vec<_> = namespaces.into_iter().collect();
+            Some(format!(
+                "several namespaces have `{host}`: {}",
+                all.join(", ")
+            ))
+        }
+    }
+}

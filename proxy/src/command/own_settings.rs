@@ -1,0 +1,87 @@
+//! Settings of this proxy alone: the annotation `proxy.istio.io/config` of its pod, and `--proxy-config`.
+
+use std::sync::Arc;
+
+use config_loader::diagnostic::render;
+use config_loader::resource::istio::ProxySettings;
+use config_loader::{Diagnostic, SettingsFile};
+
+/// Annotation of pods with settings of proxies.
+pub(super) const ANNOTATION: &str = "proxy.istio.io/config";
+
+/// Settings of this proxy alone.
+#[derive(Clone, Debug, Default)]
+pub struct OwnSettings {
+    /// The settings.
+    pub settings: ProxySettings,
+    /// Warnings about them.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Parses `--proxy-config`. Empty text has no settings, as manifests leave variables empty.
+///
+/// # Errors
+///
+/// The text has an error.
+pub(super) fn of_text(text: &str) -> Result<OwnSettings, String> {
+    parse("--proxy-config", text)
+}
+
+/// Parses the file of `--pod-annotations`.
+///
+/// # Errors
+///
+/// The file cannot be read, or the annotation has an error.
+pub(super) fn of_annotations(path: &str) -> Result<OwnSettings, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let annotations = text.lines().filter_map(|line| line.split_once('='));
+    let mut own = annotations.filter(|(name, _)| *name == ANNOTATION);
+    let Some((_, quoted)) = own.next() else {
+        return Ok(OwnSettings::default());
+    };
+    let unquoted: String = serde_json::from_str(quoted).map_err(|_| {
+        format!(
+            "{path}: the value of {ANNOTATION} is not quoted as in a volume of the downward API"
+        )
+    })?;
+    parse(ANNOTATION, &unquoted)
+}
+
+fn parse(name: &str, text: &str) -> Result<OwnSettings, String> {
+    if text.trim().is_empty() {
+        return Ok(OwnSettings::default());
+    }
+    let parsed = ProxySettings::parse(&Arc::from(name), text);
+    let (settings, warnings) = parsed.map_err(|found| {
+        let text = render::text(&found, render::Style::Plain);
+        format!("the settings are not used\n{text}")
+    })?;
+    Ok(OwnSettings { settings, warnings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotation_is_read_from_a_file_of_the_downward_api() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let read = |text: &str| {
+            std::fs::write(file.path(), text).unwrap();
+            of_annotations(file.path().to_str().unwrap())
+        };
+        let text = "a=\"b\"\nproxy.istio.io/config=\"concurrency: 3\\nimage: {}\\n\"\nz=\"\"\n";
+        let own = read(text).unwrap();
+        let flags: Vec<_> = own.settings.flag_values().cloned().collect();
+        assert_eq!(flags, [("concurrency", "3".to_owned())]);
+        assert_eq!(own.warnings.len(), 1);
+        assert_eq!(
+            read("a=\"b\"\n").unwrap().settings,
+            ProxySettings::default()
+        );
+        let error = read("proxy.istio.io/config=\"concurency: 3\"\n").unwrap_err();
+        assert!(error.contains("concurency"), "{error}");
+        assert!(read("proxy.istio.io/config=concurrency\n").is_err());
+        assert_eq!(of_text(" ").unwrap().settings, ProxySettings::default());
+    }
+}

@@ -1,0 +1,17 @@
+//! Ways to a collector.
+
+use std::pin::Pin;
+use std::rc::Rc;
+
+use bytes::Bytes;
+
+use super::response::Outcome;
+
+/// Way to a collector; stays on the thread of the exporter.
+pub trait Transport {
+    /// Sends a message of OTLP and returns its outcome.
+    fn export(self: Rc<Self>, message: Bytes) -> Pin<Box<dyn Future<Output = Outcome>>>;
+}
+
+/// Makes the way on the thread of the exporter.
+pub type MakeTransport = Box<dyn FnOnce() -> Rc<dyn Transport> + Send>;

@@ -1,0 +1,89 @@
+//! Telemetry resources that change what is traced, and what goes on.
+
+use super::*;
+
+/// Starts a proxy with a Telemetry whose entry about traces has these fields.
+fn telemetry(collector: &Collector, origin: &Origin, fields: &str) -> Proxy {
+    let text = format!(
+        "apiVersion: telemetry.istio.io/v1\nkind: Telemetry\n\
+         metadata: {{name: all, namespace: istio-system}}\nspec: {{tracing: [{{{fields}}}]}}\n"
+    );
+    let arguments = [
+        "--trace-sampling",
+        "0",
+        "--trace-propagators",
+        "tracecontext,b3",
+    ];
+    start(collector, &arguments, |edge| everything_to(edge, origin))
+        .file("telemetry.yaml", text)
+        .start()
+}
+
+#[tokio::test]
+async fn context_does_not_go_on_if_a_resource_says_so() {
+    let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "hello"));
+    let proxy = telemetry(&collector, &origin, "disableContextPropagation: true");
+    let parent = parent("01");
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let lines = [
+        ("traceparent", &*parent),
+        ("tracestate", "a=1"),
+        ("b3", "0"),
+        ("x-b3-traceid", TRACE),
+        ("x-b3-spanid", PARENT),
+        ("x-b3-sampled", "1"),
+        ("baggage", "k=v"),
+    ];
+    client.call(with(&lines)).await;
+    let spans = collector.wait(2).await;
+    assert_eq!(
+        (spans[0].trace(), spans[0].parent()),
+        (TRACE.to_owned(), PARENT.to_owned())
+    );
+    let seen = origin.only();
+    for (name, _) in &lines[..6] {
+        assert_eq!(seen.header(name), None, "{name}");
+    }
+    assert_eq!(seen.header("baggage"), Some("k=v"));
+    assert_eq!(mark(&seen), '9');
+}
+
+#[tokio::test]
+async fn spans_are_not_reported_if_a_resource_says_so() {
+    let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "hello"));
+    let proxy = telemetry(&collector, &origin, "disableSpanReporting: true");
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    client.call(with(&[("traceparent", &parent("01"))])).await;
+    let (trace, span, flags) = context(&origin.only());
+    assert_eq!((trace.as_str(), flags.as_str()), (TRACE, "01"));
+    assert_ne!(span, PARENT);
+    // spans that were made would come before those of a request that may report
+    proxy.remove("telemetry.yaml");
+    crate::support::until("the change is in effect", async || {
+        let request = with(&[("traceparent", &parent("01"))]);
+        client.call(request).await;
+        !collector.spans().is_empty()
+    })
+    .await;
+    let spans = collector.spans();
+    let first = context(&origin.seen()[0]).1;
+    assert!(spans.iter().all(|span| span.id() != first));
+}
+
+#[tokio::test]
+async fn value_of_a_tag_is_cut_to_valid_text_without_credentials() {
+    let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "hello"));
+    let tags = "customTags: {raw: {header: {name: x-raw}}, long: {header: {name: x-long}}, \
+                secret: {header: {name: authorization}}}, randomSamplingPercentage: 100";
+    let proxy = telemetry(&collector, &origin, tags);
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let mut request = with(&[("authorization", "Bearer x"), ("x-long", &"y".repeat(300))]);
+    let raw = hyper::header::HeaderValue::from_bytes(b"a\xff").unwrap();
+    request.headers_mut().insert("x-raw", raw);
+    assert_eq!(client.call(request).await.status, 200);
+    for span in collector.wait(2).await {
+        assert_eq!(span.get("raw"), "a\u{fffd}");
+        assert_eq!(span.get("long"), "y".repeat(256));
+        assert_eq!(span.get("secret"), "[redacted]");
+    }
+}

@@ -166,3 +166,28 @@ fn explain_sets_the_headers_of_tokens_as_traffic_does() {
     let verified = explain(["--jwt", r#"{"iss": "i", "role": "admin"}"#]);
     assert!(verified.contains("authorization allowed"), "{verified}");
 }
+
+#[test]
+fn forged_header_of_a_claim_does_not_choose_the_bucket_of_a_rate_limit() {
+    let issuer = Issuer::new("i", "k1");
+    let limit = "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\n\
+        metadata: {name: own, namespace: default}\n\
+        spec: {targetRefs: [{group: networking.istio.io, kind: VirtualService, name: all}], rateLimit: {local: {rules: \
+        [{clientSelectors: [{headers: [{name: x-user, type: Distinct}]}], limit: {requests: 1, unit: Hour}}]}}}\n";
+    let rule = issuer.rule("outputClaimToHeaders: [{header: x-user, claim: user}]");
+    let edge = Edge::start(&[policy(&[rule]), limit.to_owned()]);
+    let status = |user: &str, forged: &str| {
+        let token = issuer.token(&format!(r#""user":"{user}""#));
+        let headers = format!("{forged}authorization: Bearer {token}\r\n");
+        edge.request("/", &headers).status
+    };
+    assert_eq!(status("ann", ""), 200);
+    for forged in ["", "x-user: bob\r\n", "x-user: eve\r\nX-User: bob\r\n"] {
+        assert_eq!(status("ann", forged), 429, "{forged}");
+    }
+    // nor does a client without a token use up the bucket of another one
+    for _ in 0..2 {
+        assert_eq!(edge.request("/", "x-user: bob\r\n").status, 200);
+    }
+    assert_eq!(status("bob", ""), 200);
+}

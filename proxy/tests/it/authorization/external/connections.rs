@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 
 use super::grpc::{CheckResponse, Provider, Status};
 use super::*;
+use crate::sidecar::{self, Sidecar};
 use crate::support::DEADLINE;
 use crate::support::origin::RawOrigin;
 use crate::tcp::{mesh, service as opaque, to as destination};
@@ -98,4 +99,39 @@ fn upgrade_with_a_body_is_checked_like_any_request() {
         assert_eq!(reply.status, 413, "{framing}");
     }
     assert!(provider.seen().is_empty() && edge.origin.seen().is_empty());
+}
+
+#[test]
+fn provider_over_http_closes_other_bytes_on_a_port_whose_protocol_is_detected() {
+    let origin = RawOrigin::start(|_, mut stream| {
+        let _ = stream.write_all(b"hello");
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    });
+    let allows = answering(200);
+    let config = NamedTempFile::new().unwrap();
+    fs::write(
+        config.path(),
+        provider("envoyExtAuthzHttp", "failOpen: true"),
+    )
+    .unwrap();
+    for (port, policy, expected) in [
+        ("other", String::new(), "hello"),
+        ("other", ask(""), ""),
+        ("tcp", ask(""), "hello"),
+    ] {
+        let own = sidecar::service("web", "10.96.0.3", (port, 7000), origin.address);
+        let of_provider = service("authz", Back::H1, &[(allows.address, "v1")]);
+        let flags = ["--mesh-config", config.path().to_str().unwrap()];
+        let sidecar = Sidecar::start(&flags, [own, of_provider, policy.clone()]);
+        let mut client = sidecar.arrives(&origin.address.to_string());
+        client.send("no request\n");
+        let mut stream = client.stream();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut said = String::new();
+        let _ = stream.read_to_string(&mut said);
+        assert_eq!(said, expected, "{port} {policy}");
+    }
+    assert!(allows.seen().is_empty());
 }

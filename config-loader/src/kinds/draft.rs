@@ -16,7 +16,7 @@ use crate::kind::{Kind, ObjectRef};
 use crate::parse::{Node, Reader, place_all};
 use crate::raw::{Field, ObjectMeta};
 use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
-use crate::span::{Line, Span};
+use crate::span::Line;
 use crate::validate::{Check, annotations};
 
 /// Part of a document that a raw type represents.
@@ -225,25 +225,31 @@ impl<'a> Draft<'a> {
         if self.kind.is_state() {
             self.found.retain(|found| found.code != CM021);
         }
-        let pass = self.options.unknown_fields_pass && !self.kind.is_security();
-        // misspelt, a field of an access policy could admit more clients
-        let status = self.node.get("status");
-        let access = status.and_then(|status| status.get("appliedAccessPolicies"));
-        let access = access.map_or(Span::NONE, |access| access.span);
-        let is_destination = self.kind == Kind::Destination;
-        let hides_access = |found: &Diagnostic| {
-            let meant = found.help.as_deref().filter(|_| is_destination);
-            let is_meant = |help: &str| {
-                ["`status`", "`appliedAccessPolicies`"]
-                    .iter()
-                    .any(|name| help.contains(name))
-            };
-            access.contains(found.span) || meant.is_some_and(is_meant)
-        };
-        let unknown = self.found.iter_mut().filter(|found| found.code == CM021);
-        for found in unknown.filter(|found| pass && !hides_access(found)) {
+        if !self.options.unknown_fields_pass || self.kind.is_security() {
+            return;
+        }
+        let mut found = std::mem::take(&mut self.found);
+        let unknown = found.iter_mut().filter(|found| found.code == CM021);
+        for found in unknown.filter(|found| !self.hides_access(found)) {
             found.severity = Severity::Warning;
         }
+        self.found = found;
+    }
+
+    /// Whether an unknown field may be a misspelt part of access policies, without which more clients would be admitted.
+    fn hides_access(&self, found: &Diagnostic) -> bool {
+        if self.kind != Kind::Destination || found.code != CM021 {
+            return false;
+        }
+        let status = self.node.get("status");
+        let access = status.and_then(|status| status.get("appliedAccessPolicies"));
+        let is_meant = |help: &str| {
+            ["`status`", "`appliedAccessPolicies`"]
+                .iter()
+                .any(|name| help.contains(name))
+        };
+        access.is_some_and(|access| access.span.contains(found.span))
+            || found.help.as_deref().is_some_and(is_meant)
     }
 
     /// Sets the API group of the object; empty if its kind has only one.
@@ -334,6 +340,13 @@ impl<'a> Draft<'a> {
         errors.any(|found| !is_in_rules(&found))
     }
 
+    /// Returns what applies in place of rejected content.
+    fn stand_in<T: Spec>(&self, spec: T) -> Option<T> {
+        let is_hidden = self.found.iter().any(|found| self.hides_access(found));
+        let restricted = is_hidden.then(|| spec.restricted()).flatten();
+        restricted.unwrap_or(spec).stand_in()
+    }
+
     /// Reads the raw type and passes it to its validator.
     pub(crate) fn check<R, T>(
         &mut self,
@@ -380,11 +393,11 @@ impl<'a> Draft<'a> {
         }
         self.id.as_ref()?;
         let failed = self.failed();
-        let metadata = &mut self.metadata;
-        let mut spec = spec.marked(&metadata.labels, &metadata.annotations);
+        let mut spec = spec.marked(&self.metadata.labels, &self.metadata.annotations);
         if failed {
-            spec = spec.stand_in()?;
+            spec = self.stand_in(spec)?;
         }
+        let metadata = &mut self.metadata;
         if !T::KEEPS_MARKS {
             metadata.labels.clear();
             metadata.annotations.clear();

@@ -43,7 +43,8 @@ pub(super) fn destinations(
     let Some(split) = &route.split else {
         return Vec::new();
     };
-    let (kind, total) = (TrafficKind::Request, split.total());
+    let kind = TrafficKind::of_request(request.head.headers());
+    let total = split.total();
     let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
         unused_reason: idle(weight, kind),
         filters: effect::of_share(route, destination.position, snapshot, request),
@@ -322,7 +323,7 @@ pub(super) fn of_connection(
 /// Returns the reason why a destination of weight 0 gets no traffic.
 fn idle(weight: u64, what: TrafficKind) -> Option<String> {
     let what = match what {
-        TrafficKind::Request => "request",
+        TrafficKind::Request | TrafficKind::GrpcRequest => "request",
         TrafficKind::Connection => "connection",
     };
     (weight == 0).then(|| format!("weight 0: no {what} goes here"))
@@ -423,7 +424,10 @@ fn failure(
     let (word, kind, why) = match cluster {
         None => match destination.missing_kind() {
             Kind::InvalidBackend => {
-                let why = "the reference does not hold: `strait check` says why";
+                let why = match destination.invalid_backend() {
+                    Some("") => "the rule has no valid backend",
+                    _ => "the reference does not hold: `strait check` says why",
+                };
                 ("invalid", Kind::InvalidBackend, why.to_owned())
             }
             kind => (
@@ -496,8 +500,8 @@ fn used(
     };
     ClusterUsed {
         protocol: match what {
-            TrafficKind::Request => cluster.pool.speaks.name(cluster.protocol).to_owned(),
             TrafficKind::Connection => "TCP".to_owned(),
+            _ => cluster.pool.speaks.name(cluster.protocol).to_owned(),
         },
         limits: limits(&cluster.pool),
         load_balancer: cluster.balance.policy.name().to_owned(),

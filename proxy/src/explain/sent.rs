@@ -2,24 +2,43 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::message::local_reply::{LocalReply, grpc_status};
+use http::{HeaderMap, StatusCode};
 use traffic::error::Kind;
+use traffic::filter::timeout;
 
 /// Kind of traffic to a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrafficKind {
     Request,
+    GrpcRequest,
     /// Raw TCP connection.
     Connection,
 }
 
 impl TrafficKind {
+    /// Returns the kind of a request with these header fields.
+    pub(super) fn of_request(headers: &HeaderMap) -> TrafficKind {
+        match timeout::is_grpc(headers) {
+            true => TrafficKind::GrpcRequest,
+            false => TrafficKind::Request,
+        }
+    }
+
     /// Describes the failure of a destination, beginning with a keyword for its state.
     pub(super) fn fails(self, word: &str, kind: Kind, why: &str) -> String {
         let reply = LocalReply::from_kind(kind);
         let (status, flags) = (reply.status.as_u16(), reply.flags);
         match self {
             TrafficKind::Request => format!("{word}: requests get {status} {flags}; {why}"),
+            TrafficKind::GrpcRequest => {
+                let status = match kind {
+                    Kind::InvalidBackend => StatusCode::SERVICE_UNAVAILABLE,
+                    _ => reply.status,
+                };
+                let code = u16::from(grpc_status(status));
+                format!("{word}: requests get 200 with grpc-status {code} {flags}; {why}")
+            }
             TrafficKind::Connection => format!("{word}: connections are closed, {flags}; {why}"),
         }
     }

@@ -17,7 +17,8 @@ pub struct GatewayPoolArgs {
         long,
         value_name = "DOMAIN/PATH",
         default_value = CONTROLLER,
-        env = "STRAIT_GATEWAY_CONTROLLER"
+        env = "STRAIT_GATEWAY_CONTROLLER",
+        value_parser = controller
     )]
     pub gateway_controller: String,
     /// Pool of addresses, of which `strait control` gives each Gateway one of its own, and which proxies with the same pool open.
@@ -79,6 +80,16 @@ impl GatewayArgs {
     }
 }
 
+/// Parses the name of a controller: a domain and a path, as the API demands of GatewayClasses.
+fn controller(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!(
+            "expected a domain and a path, such as {CONTROLLER}"
+        )),
+    }
+}
+
 /// Parses a network; `None` for empty text, as manifests leave variables empty.
 fn network(text: &str) -> Result<Option<IpNet>, String> {
     if text.is_empty() {
@@ -96,7 +107,12 @@ fn pattern(text: &str) -> Result<Option<GatewayPattern>, String> {
         return Ok(None);
     }
     match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+        Some((namespace, name))
+            if !namespace.is_empty()
+                && !namespace.contains('*')
+                && !name.is_empty()
+                && (name == "*" || !name.contains(['/', '*'])) =>
+        {
             Ok(Some(GatewayPattern {
                 namespace: namespace.to_owned(),
                 name: (name != "*").then(|| name.to_owned()),
@@ -140,8 +156,16 @@ mod tests {
         };
         assert_eq!(pattern("a/b"), Ok(Some(of("a", Some("b")))));
         assert_eq!(pattern("a/*"), Ok(Some(of("a", None))));
-        for wrong in ["a", "/b", "a/", "*"] {
+        for wrong in ["a", "/b", "a/", "*", "a/b/c", "*/b", "a/b*"] {
             assert!(pattern(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn controllers_have_a_domain_and_a_path() {
+        assert_eq!(controller(CONTROLLER), Ok(CONTROLLER.to_owned()));
+        for wrong in ["", "nope", "/path", "example.com/"] {
+            assert!(controller(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -216,6 +216,7 @@ fn access_policy_that_cannot_be_read_admits_no_additional_client() {
         access("allowedPath: [/a]"),
         access("allowedPorts: [0]"),
         destination(REFERENCE, "{app: cart}", "{appliedAccessPolicies: 7}"),
+        access("").replace("appliedAccessPolicies:", "appliedAcessPolicies:"),
         access("").replace("port: 80", "port: 0"),
         access("").replace("kubeService:", "kubeServices:"),
         access("").replace("name: cart, namespace: gloo-mesh", "namespace: gloo-mesh"),

@@ -298,6 +298,17 @@ async fn backends_that_are_not_valid_are_unavailable() {
         let answer = calls.answer("shop.test", &path, &[]).await;
         assert_eq!(answer.header("grpc-status"), Some("14"), "{name}");
         assert_eq!(answer.header("grpc-message"), Some(message), "{name}");
+        let call = [
+            "-H",
+            "host: shop.test",
+            "-H",
+            "content-type: application/grpc",
+        ];
+        let explained = calls.edge.explain(&call, &path);
+        assert!(
+            explained.contains("requests get 200 with grpc-status 14"),
+            "{name}: {explained}"
+        );
     }
     let mut counts = [0; 3];
     for _ in 0..100 {

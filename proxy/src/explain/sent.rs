@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::exchange::message::local_reply::{LocalReply, grpc_status};
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use traffic::error::Kind;
 use traffic::filter::timeout;
 
@@ -27,16 +27,12 @@ impl TrafficKind {
 
     /// Describes the failure of a destination, beginning with a keyword for its state.
     pub(super) fn fails(self, word: &str, kind: Kind, why: &str) -> String {
-        let reply = LocalReply::from_kind(kind);
+        let reply = LocalReply::for_client(kind, self == TrafficKind::GrpcRequest);
         let (status, flags) = (reply.status.as_u16(), reply.flags);
         match self {
             TrafficKind::Request => format!("{word}: requests get {status} {flags}; {why}"),
             TrafficKind::GrpcRequest => {
-                let status = match kind {
-                    Kind::InvalidBackend => StatusCode::SERVICE_UNAVAILABLE,
-                    _ => reply.status,
-                };
-                let code = u16::from(grpc_status(status));
+                let code = grpc_status(reply.status);
                 format!("{word}: requests get 200 with grpc-status {code} {flags}; {why}")
             }
             TrafficKind::Connection => format!("{word}: connections are closed, {flags}; {why}"),

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use hyper::Request;
 use hyper::body::Body;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
-use hyper::{Request, StatusCode};
 use smallvec::SmallVec;
 
 use super::edits::{self, RequestSnapshot, SentTo};
@@ -181,10 +181,9 @@ fn missing(context: &RequestContext<'_>, destination: &Destination, record: &Rec
     let Some(backend) = destination.invalid_backend() else {
         return Target::unknown(context.snapshot, destination.cluster);
     };
-    let mut reply = LocalReply::from_kind(Kind::InvalidBackend);
-    if record.replies_grpc() {
-        // 500 would mean an unknown error, and this one is UNAVAILABLE
-        reply.status = StatusCode::SERVICE_UNAVAILABLE;
+    let is_grpc = record.replies_grpc();
+    let mut reply = LocalReply::for_client(Kind::InvalidBackend, is_grpc);
+    if is_grpc {
         reply.body = match backend {
             "" => "the route has no valid backend".into(),
             backend => format!("backend {backend} is not valid").into(),

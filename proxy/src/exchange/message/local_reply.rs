@@ -291,6 +291,16 @@ impl LocalReply {
         )
     }
 
+    /// The local reply to a client that expects gRPC, or to another one, for a kind of error.
+    pub fn for_client(kind: Kind, is_grpc: bool) -> Self {
+        let mut reply = Self::from_kind(kind);
+        if is_grpc && kind == Kind::InvalidBackend {
+            // 500 would mean an unknown error, and this one is UNAVAILABLE
+            reply.status = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        reply
+    }
+
     /// The local reply for a kind of error.
     pub const fn from_kind(kind: Kind) -> Self {
         use ResponseFlags as F;

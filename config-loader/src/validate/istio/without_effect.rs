@@ -27,7 +27,7 @@ pub(super) const OF_MESH: WithoutEffect = WithoutEffect {
         ),
         (
             "enableEnvoyAccessLogService",
-            "log by a provider `envoyOtelAls` or `envoyFileAccessLog`",
+            "log by a provider `envoyFileAccessLog`",
         ),
         (
             "enablePrometheusMerge",
@@ -92,7 +92,7 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
         ),
         (
             "envoyAccessLogService",
-            "log by a provider `envoyOtelAls` or `envoyFileAccessLog`",
+            "log by a provider `envoyFileAccessLog`",
         ),
         ("envoyMetricsService", SCRAPE),
         (
@@ -137,8 +137,8 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
             "tracing.tlsSettings",
             "write `--otlp-ca`, `--otlp-cert` and `--otlp-key`",
         ),
-        ("tracing.zipkin", "name the collector by `--otlp-endpoint`"),
-        ("zipkinAddress", "name the collector by `--otlp-endpoint`"),
+        ("tracing.zipkin", "name a provider `zipkin` in a Telemetry"),
+        ("zipkinAddress", "name a provider `zipkin` in a Telemetry"),
     ],
     of_others: &[
         "availabilityZone",

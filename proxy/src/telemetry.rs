@@ -12,7 +12,7 @@ mod request_tags;
 
 pub use access_log::{
     AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, AccessLogger, Entry, Host,
-    HttpVersion, LogPlan, LogSample, LogSink,
+    HttpVersion, LogPlan, LogSample, LogSink, OtlpLog, RecordFormat,
 };
 pub use exposition::{Exposition, TextFormat};
 pub use log::{LogControl, LogError, LogFilterError};
@@ -20,7 +20,8 @@ pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
 pub(crate) use otlp::protobuf;
 pub use otlp::{
     Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeTls, MakeTransport,
-    OTLP_GRPC_PATH, OtlpEndpoint, OtlpProtocol, OtlpSettings, SpanFormat, SpanQueue, Transport,
+    MetricPush, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal, OtlpTotals, PushSettings,
+    SpanFormat, SpanQueue, Transport,
 };
 pub use request_tags::{MetricChanges, RequestTags};
 pub use traffic::telemetry::{

@@ -113,10 +113,6 @@ impl Sources {
             let slot = Arc::clone(&slot);
             move || admin::cluster_views(&slot.load())
         };
-        let services = {
-            let slot = Arc::clone(&slot);
-            move || admin::service_states(&slot.load())
-        };
         let listeners = {
             let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
             let (found, certificates) = (found.clone(), Arc::clone(&self.certificates));
@@ -169,7 +165,7 @@ impl Sources {
             announce: Box::new(move || announced.announce()),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
-            stats: self.exposition.with_services(services),
+            stats: self.exposition,
             logging: self.logging,
             app_probers: self.settings.app_probers,
             hosts: self.settings.admin_hosts,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use config_loader::proxy_state::{ProxySpec, ProxyState};
 use config_loader::{ApiServer, ControlSettings, ReadOptions, ResourceSet};
 
+use super::export_settings::ExportSettings;
 use super::origins::{OriginKind, SettingOrigin};
 use super::trace_settings::TraceSettings;
 use super::workload::WorkloadProcess;
@@ -76,7 +77,9 @@ pub struct Settings {
     pub access_log_sample: LogSample,
     /// Traces and their export; `None` for no tracing.
     pub traces: Option<TraceSettings>,
-    /// Notes about variables of traces, to be logged.
+    /// Export of logs and metrics.
+    pub exports: ExportSettings,
+    /// Notes about variables of OpenTelemetry, to be logged.
     pub trace_notes: Vec<String>,
     /// Filter of the process log.
     pub log_level: String,

@@ -17,7 +17,7 @@ use super::args::{
 };
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
-use super::otel;
+use super::otel::{self, OtelSettings};
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
@@ -389,14 +389,18 @@ impl ServeArgs {
         let exchange = self.exchange(&identity)?;
         let forwards = self.forward_client_certificate || identity.mode == Mode::Gateway;
         let reader = otel::Reader::new(&self.tracing, &exchange.environment);
-        let (traces, trace_notes) = reader.read()?;
+        let OtelSettings {
+            traces,
+            exports,
+            notes: trace_notes,
+        } = reader.read()?;
         let identity = Identity {
             counts_rules: self.metrics.rule_metrics == SwitchArg::On,
             logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
             tracing: traces.as_ref().map(|traces| Arc::clone(&traces.tracing)),
             traces_by_flags: traces
                 .as_ref()
-                .is_some_and(|traces| traces.export.is_some()),
+                .is_some_and(|traces| traces.collector.is_some()),
             samples_by_flags: self.tracing.trace_sampling.is_some()
                 || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
             ..identity
@@ -435,6 +439,7 @@ impl ServeArgs {
                 Some(path) => AccessLogTarget::File(path.clone()),
             },
             traces,
+            exports,
             trace_notes,
             log_level: self.log_level.clone(),
             pre_drain: self.pre_drain,

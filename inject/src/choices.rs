@@ -56,7 +56,8 @@ pub(crate) struct Choices {
     pub(crate) volumes: Vec<Value>,
     pub(crate) mounts: Vec<Value>,
     pub(crate) hold: bool,
-    pub(crate) concurrency: String,
+    /// Number of workers that an annotation names.
+    concurrency: Option<String>,
     pub(crate) drain_time: Option<String>,
     pub(crate) termination_drain: Option<String>,
     pub(crate) env: BTreeMap<String, String>,
@@ -119,7 +120,7 @@ impl Choices {
             volumes: Vec::new(),
             mounts: Vec::new(),
             hold: config.hold.unwrap_or(settings.hold_application),
-            concurrency: String::new(),
+            concurrency: config.flag("concurrency"),
             drain_time: config.flag("drainDuration"),
             termination_drain: config.flag("terminationDrainDuration"),
             env,
@@ -127,6 +128,19 @@ impl Choices {
             identity: settings.identity.source,
             network: network.unwrap_or(settings.network),
         }
+    }
+
+    /// Lays resources of the user over those of the settings.
+    pub(crate) fn merge_resources(&mut self, of_user: &Value) {
+        if of_user.is_object() {
+            crate::json::merge(&mut self.resources, of_user);
+        }
+    }
+
+    /// Returns the number of workers.
+    pub(crate) fn concurrency(&self) -> String {
+        let named = self.concurrency.clone();
+        named.unwrap_or_else(|| concurrency(&self.resources).to_string())
     }
 
     /// Reads what is captured.
@@ -278,8 +292,6 @@ impl Choices {
         let rewrite = read.switch("sidecar.istio.io/rewriteAppHTTPProbers")?;
         self.rewrite = rewrite.unwrap_or(self.rewrite);
         self.read_resources(read)?;
-        let flag = config.flag("concurrency");
-        self.concurrency = flag.unwrap_or_else(|| concurrency(&self.resources).to_string());
         self.read_image(read, findings);
         let level = read.parsed(
             "sidecar.istio.io/logLevel",

@@ -61,7 +61,7 @@ pub fn inject(pod: &Value, context: &Context<'_>) -> Result<Outcome, Refusal> {
         Some(owner) => Cow::Borrowed(owner),
         None => Cow::Owned(Owner::of_pod(&original)),
     };
-    let injection = Injection {
+    let mut injection = Injection {
         context,
         choices,
         consent,
@@ -91,13 +91,13 @@ struct Injection<'a> {
 impl Injection<'_> {
     /// Adds the proxy beside the workload. Returns the pod, and what was added.
     fn sidecar(
-        &self,
+        &mut self,
         original: Value,
         findings: &mut Vec<Finding>,
     ) -> Result<(Value, String), Refusal> {
-        let (context, choices) = (self.context, &self.choices);
-        let (capture, status_port) = (choices.capture, choices.status_port);
-        let is_transparent = capture != Capture::None && choices.mode == Mode::Transparent;
+        let context = self.context;
+        let (capture, status_port) = (self.choices.capture, self.choices.status_port);
+        let is_transparent = capture != Capture::None && self.choices.mode == Mode::Transparent;
         selection::refuse_insecure(context, capture, is_transparent)?;
         if capture == Capture::IstioCni && self.consent == Consent::Own {
             return Err(Refusal::new(
@@ -109,6 +109,10 @@ impl Injection<'_> {
         let mut edits = Edits::new(original);
         let names = Names::of(context, capture);
         let of_user = edits.take_override(&["istio-proxy", "strait-proxy"]);
+        if let Some((_, _, of_user)) = &of_user {
+            self.choices.merge_resources(&of_user["resources"]);
+        }
+        let choices = &self.choices;
         selection::refuse_conflicts(&edits.pod, choices.uid, capture, status_port)?;
         self.refuse_names(&edits.pod, names)?;
         self.annotate(&mut edits, names);
@@ -147,11 +151,11 @@ impl Injection<'_> {
 
     /// Turns the container with `image: auto` into a gateway.
     fn gateway(
-        &self,
+        &mut self,
         original: Value,
         findings: &mut Vec<Finding>,
     ) -> Result<(Value, String), Refusal> {
-        let (context, choices) = (self.context, &self.choices);
+        let context = self.context;
         let mut edits = Edits::new(original);
         let Some((list, index, of_user)) = edits.take_override(&["istio-proxy", "strait-proxy"])
         else {
@@ -161,6 +165,8 @@ impl Injection<'_> {
                 "add the container, or remove the annotation `inject.istio.io/templates`",
             ));
         };
+        self.choices.merge_resources(&of_user["resources"]);
+        let choices = &self.choices;
         let workload = Workload {
             owner: self.owner,
             drains: containers::drains(&edits.pod, choices, findings),

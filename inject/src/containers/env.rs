@@ -93,7 +93,7 @@ pub(super) fn variables(
     if metrics != status {
         env.set("STRAIT_METRICS", &format!("[::]:{metrics}"));
     }
-    env.set("STRAIT_CONCURRENCY", &choices.concurrency);
+    env.set("STRAIT_CONCURRENCY", &choices.concurrency());
     for (name, value, default) in [
         ("STRAIT_CLUSTER", &context.settings.cluster, ""),
         ("STRAIT_NETWORK", &choices.network, ""),

@@ -85,7 +85,7 @@ fn gateway_takes_the_place_of_the_container_with_image_auto() {
 fn container_of_the_user_is_merged_but_for_what_the_proxy_depends_on() {
     let mut original = pod(json!({}));
     let of_user = json!({
-        "name": "istio-proxy", "image": "auto", "args": ["x"], "resources": {"limits": {"memory": "1Gi"}},
+        "name": "istio-proxy", "image": "auto", "args": ["x"], "resources": {"requests": {"cpu": "1200m"}, "limits": {"memory": "1Gi"}},
         "env": [{"name": "STRAIT_MODE", "value": "gateway"}, {"name": "A", "value": "b"}],
         "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
         "volumeMounts": [{"name": "x", "mountPath": "/x"}],
@@ -104,6 +104,10 @@ fn container_of_the_user_is_merged_but_for_what_the_proxy_depends_on() {
     );
     assert_eq!(variable(&done.pod, "A").as_deref(), Some("b"));
     assert_eq!(proxy["resources"]["limits"]["memory"], "1Gi");
+    assert_eq!(
+        variable(&done.pod, "STRAIT_CONCURRENCY").as_deref(),
+        Some("2")
+    );
     assert_eq!(
         proxy["lifecycle"],
         json!({"preStop": {"sleep": {"seconds": 3}}})

@@ -9,6 +9,7 @@ mod brackets;
 mod builder;
 mod de;
 mod expansion;
+mod json;
 mod mapping;
 mod node;
 mod offsets;
@@ -18,16 +19,19 @@ mod scalar;
 mod schema;
 mod split;
 mod surrogates;
+mod write;
 
 pub use builder::tree;
 pub(crate) use builder::tree_after;
 pub(crate) use expansion::Expansion;
+pub use json::{json, location_of};
 pub use node::{Entry, Key, Node, Value};
 pub use path::locate;
 pub(crate) use path::place_all;
 pub use reader::Reader;
 pub use schema::{FieldInfo, fields_of};
 pub use split::{Chunk, split};
+pub use write::to_yaml;
 
 /// Maximum size of one file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 32 << 20;

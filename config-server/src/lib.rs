@@ -1,8 +1,8 @@
 //! Config server: durable store of mesh resources with a Kubernetes API.
 //!
 //! A request passes these modules in the order of their declaration: `server` accepts and authenticates it, `api`
-//! answers it, and `store` persists its changes. `conditions` writes findings to the status of objects, and `imports`
-//! writes the ServiceImports of several clusters.
+//! answers it, and `store` persists its changes. `conditions` writes findings to the status of objects, `imports`
+//! writes the ServiceImports of several clusters, and `webhook` adds sidecars to pods.
 
 mod setup;
 
@@ -15,6 +15,8 @@ pub mod access;
 pub mod status_for;
 
 pub mod imports;
+
+pub mod webhook;
 
 pub mod conditions;
 
@@ -52,3 +54,4 @@ pub use imports::{ImportingCluster, ImportsBetween};
 pub use server::Server;
 pub use setup::{CONTEXT, Running, Settings, start};
 pub use status_for::StatusFor;
+pub use webhook::Webhook;

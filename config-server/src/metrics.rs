@@ -151,6 +151,17 @@ impl Metrics {
     }
 }
 
+/// Returns the counters of the webhook that adds sidecars, by result.
+pub fn injections(results: impl Iterator<Item = (&'static str, u64)>) -> String {
+    let mut text = String::new();
+    let help = "Pods that the webhook has reviewed, by result.";
+    let name = head(&mut text, "strait_injections_total", "counter", help);
+    for (result, count) in results {
+        let _ = writeln!(text, "{name}{{result=\"{result}\"}} {count}");
+    }
+    text
+}
+
 fn head<'a>(text: &mut String, name: &'a str, kind: &str, help: &str) -> &'a str {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     name

@@ -8,6 +8,5 @@ pub mod export;
 pub mod import;
 mod location;
 pub mod restore;
-mod yaml;
 
 pub use location::{Location, Opened};

@@ -27,6 +27,8 @@ pub mod health;
 
 pub mod imports;
 
+pub mod inject;
+
 pub mod iptables;
 mod load;
 mod otel;
@@ -89,6 +91,10 @@ pub enum Command {
     Drain(health::DrainArgs),
     /// Make the kernel hand a workload's connections to its sidecar
     Iptables(iptables::IptablesArgs),
+    /// Add a sidecar to the workloads of files and pipes
+    Inject(Box<inject::InjectArgs>),
+    /// Remove the sidecar that `inject` has added
+    Uninject(inject::UninjectArgs),
     /// Write the ServiceImports of one cluster from what other clusters export
     Imports(imports::ImportsArgs),
     /// Keep configuration durably and serve it as a Kubernetes API server does
@@ -163,6 +169,8 @@ fn dispatch(command: &Command) -> u8 {
         Command::Wait(args) => health::wait(args),
         Command::Drain(args) => health::drain(args),
         Command::Iptables(args) => iptables::run(args),
+        Command::Inject(args) => inject::run(args),
+        Command::Uninject(args) => inject::undo(args),
         Command::Imports(args) => imports::run(args),
         Command::Control(args) => control::run(args),
         Command::Demo(args) => demo::run(args),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config_loader::diagnostic::Locator;
-use config_loader::parse::{self, Node, Value as Tree};
+use config_loader::parse;
 use config_loader::span::Lines;
 use serde_json::{Map, Value};
 
@@ -63,28 +63,9 @@ pub fn yaml(bytes: &[u8]) -> Result<Value, Failure> {
     let mut found = Vec::new();
     let tree = parse::tree(&locator, &mut found);
     match (tree, found.first()) {
-        (Some(tree), None) => Ok(to_json(&tree)),
+        (Some(tree), None) => Ok(tree.to_json()),
         (_, Some(first)) => Err(malformed(&first.message)),
         (None, None) => Err(malformed("the body has no document")),
-    }
-}
-
-/// Converts a tree to JSON.
-pub fn to_json(node: &Node) -> Value {
-    match &node.value {
-        Tree::Null => Value::Null,
-        Tree::Bool(value) => Value::Bool(*value),
-        Tree::Int(value) => (*value).into(),
-        Tree::Float(value) => (*value).into(),
-        Tree::Text(text) => Value::String(text.to_string()),
-        Tree::List(items) => items.iter().map(to_json).collect(),
-        Tree::Map(entries) => {
-            let entries = entries.iter();
-            let map: Map<String, Value> = entries
-                .map(|entry| (entry.key.text.to_string(), to_json(&entry.value)))
-                .collect();
-            map.into()
-        }
     }
 }
 

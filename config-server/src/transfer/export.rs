@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use config_loader::parse;
 use serde_json::Value;
 
 use super::location::Opened;
-use super::yaml;
+
 use crate::files;
 use crate::object;
 use crate::resources::{self, Resource};
@@ -66,7 +67,7 @@ pub async fn export(from: &Opened, directory: &Path) -> Result<usize, String> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(in_file)?;
         }
-        files::write_private(&path, yaml::document(&found).as_bytes()).map_err(in_file)?;
+        files::write_private(&path, parse::to_yaml(&found).as_bytes()).map_err(in_file)?;
         count += 1;
     }
     Ok(count)

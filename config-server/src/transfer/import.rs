@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::export::strip;
 use crate::api::params::Params;
 use crate::api::route::Target;
-use crate::api::{Api, Call, Change, decode};
+use crate::api::{Api, Call, Change};
 use crate::object;
 use crate::resources;
 use crate::status::Failure;
@@ -161,7 +161,7 @@ fn of_document(file: &Arc<str>, chunk: Chunk<'_>, end: u32) -> Option<Vec<Item>>
     {
         return None;
     }
-    let whole = decode::to_json(&root);
+    let whole = root.to_json();
     let is_list = whole["kind"]
         .as_str()
         .is_some_and(|kind| kind.ends_with("List"));
@@ -183,7 +183,7 @@ fn of_document(file: &Arc<str>, chunk: Chunk<'_>, end: u32) -> Option<Vec<Item>>
     let ends = ends.chain([end]);
     let items = nodes.iter().zip(&starts).zip(ends);
     let items = items.map(|((node, start), last_line)| Item {
-        value: decode::to_json(node),
+        value: node.to_json(),
         first_line: *start,
         last_line,
     });

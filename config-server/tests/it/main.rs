@@ -34,4 +34,5 @@ mod samples;
 mod status_for;
 mod support;
 mod transfer;
+mod webhook;
 mod xds;

@@ -12,6 +12,8 @@ pub enum PageSet {
     All,
     /// Pages for probes and scrapers: they change nothing and show nothing of the configuration.
     Health,
+    /// The metrics alone.
+    Metrics,
 }
 
 /// Paths of [`PageSet::Health`].
@@ -22,9 +24,17 @@ const HEALTH: [&str; 4] = [
     "/metrics",
 ];
 
+/// Paths of [`PageSet::Metrics`].
+const METRICS: [&str; 2] = ["/stats/prometheus", "/metrics"];
+
 impl PageSet {
     pub(super) fn has(self, page: &Page) -> bool {
-        self == Self::All || HEALTH.contains(&page.path) && page.method == Method::GET
+        let paths = match self {
+            Self::All => return true,
+            Self::Health => &HEALTH[..],
+            Self::Metrics => &METRICS,
+        };
+        paths.contains(&page.path) && page.method == Method::GET
     }
 }
 

@@ -180,7 +180,8 @@ impl Connection {
             let reason = "no page takes a body\n";
             return Reply::text(StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
         }
-        if let Some(local) = local.filter(|_| head.method == Method::GET) {
+        let probes = head.method == Method::GET && self.offer != PageSet::Metrics;
+        if let Some(local) = local.filter(|_| probes) {
             let asked = ProbeRequest {
                 path: head.uri.path(),
                 headers: &head.headers,

@@ -1,11 +1,11 @@
-//! The sockets of the admin server and of the health pages.
+//! The sockets of the admin server, of the health pages, and of the metrics.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use super::pages;
@@ -18,6 +18,7 @@ use crate::listener::socket::refusal;
 pub(super) struct AdminSockets {
     admin: TcpListener,
     health: Option<TcpListener>,
+    metrics: Option<TcpListener>,
     address: SocketAddr,
 }
 
@@ -49,6 +50,7 @@ impl AdminSockets {
             address: admin.local_addr().unwrap_or(settings.admin),
             admin,
             health,
+            metrics: settings.metrics.map(shared).transpose()?,
         })
     }
 
@@ -76,7 +78,9 @@ impl AdminSockets {
     pub(super) fn serve(self, sources: pages::Sources, handed_over: &watch::Receiver<bool>) {
         let state = Arc::new(sources.admin());
         let health = self.health.map(|health| (health, PageSet::Health));
-        for (listener, offer) in health.into_iter().chain([(self.admin, PageSet::All)]) {
+        let metrics = self.metrics.map(|metrics| (metrics, PageSet::Metrics));
+        let of_guests = health.into_iter().chain(metrics);
+        for (listener, offer) in of_guests.chain([(self.admin, PageSet::All)]) {
             let (state, limits) = (Arc::clone(&state), AdminLimits::default());
             let mut handed_over = handed_over.clone();
             let until = async move {
@@ -100,4 +104,20 @@ async fn bind(address: SocketAddr, who: &str, flag: &str) -> Result<TcpListener,
     let what = format!("{who} cannot listen on {address} ({flag})");
     let refused = |error| failed(&what)(refusal(address, &error));
     TcpListener::bind(address).await.map_err(refused)
+}
+
+/// Listens for scrapers. A process that takes over listens on the same address before this one stops.
+fn shared(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let what = format!("the metrics cannot be served on {address} (--metrics)");
+    let listen = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.set_reuseport(true)?;
+        socket.bind(address)?;
+        socket.listen(128)
+    };
+    listen().map_err(|error| failed(&what)(refusal(address, &error)))
 }

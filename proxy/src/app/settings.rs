@@ -61,6 +61,8 @@ pub struct Settings {
     pub admin_hosts: AdminHosts,
     /// Address of a server with only the health pages and metrics.
     pub health: Option<SocketAddr>,
+    /// Address of a server with only the metrics.
+    pub metrics: Option<SocketAddr>,
     /// Whether a configuration without listeners is intended.
     pub allow_empty: bool,
     /// Whether the proxy becomes ready while a resource is rejected that has no last good version.

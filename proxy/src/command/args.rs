@@ -26,7 +26,7 @@ pub use limits::{LimitArgs, LimitServiceArgs};
 pub use metrics::{MetricsArgs, SwitchArg};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
-use super::own_settings::{self, OwnSettings};
+use super::own_settings::{self, OwnSettings, PodLabels};
 use crate::control::mesh_config::MeshConfigFile;
 use crate::control::remote_clusters::ClustersFile;
 pub use tracing::{CompressionArg, TracingArgs};
@@ -149,6 +149,9 @@ pub struct IdentityArgs {
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<Option<(String, String)>>,
+    /// File with the labels of the pod, as a volume of the downward API has them; they take the place of --labels
+    #[arg(long, value_name = "FILE", env = "STRAIT_POD_LABELS", value_parser = own_settings::labels)]
+    pub pod_labels: Option<PodLabels>,
     /// Network of the proxy, for failoverPriority
     #[arg(
         long,
@@ -437,7 +440,10 @@ impl IdentityArgs {
             locality: self.locality.clone(),
             namespace: self.namespace().to_owned(),
             pod: self.pod(),
-            labels: self.labels.iter().flatten().cloned().collect(),
+            labels: match &self.pod_labels {
+                Some(labels) => labels.0.clone(),
+                None => self.labels.iter().flatten().cloned().collect(),
+            },
             network: self.network.clone(),
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),

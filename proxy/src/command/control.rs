@@ -3,6 +3,7 @@
 mod args;
 mod gateways;
 mod imports;
+mod inject;
 mod status;
 mod transfer;
 mod wait;
@@ -24,7 +25,7 @@ use super::{EXIT_DONE, EXIT_INPUT, report};
 use crate::runtime::open_files;
 use crate::telemetry::LogControl;
 use args::{ControlCommand, ServerArgs, TokenCommand};
-use wait::block_on;
+pub(super) use wait::block_on;
 
 pub use args::ControlArgs;
 
@@ -68,6 +69,9 @@ fn serve(args: &ServerArgs) -> Result<(), String> {
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let outcome = runtime.block_on(async {
         let imports = imports::imports_between(args, identity())?;
+        if let Some(webhook) = inject::webhook(args)? {
+            return until_stopped(|stop| webhook.run(None, stop)).await;
+        }
         match (status_for(args), imports) {
             (Some(writer), _) => until_stopped(|stop| writer.run(stop)).await,
             (None, Some(writer)) => until_stopped(|stop| writer.run(stop)).await,

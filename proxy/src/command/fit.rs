@@ -76,7 +76,8 @@ pub(super) fn check(given: &GivenFlags, pod: &PodArgs, settings: &Settings) -> R
             "{one} and {other} have the same address: write another port, or `off` for one of them"
         ));
     }
-    let own = settings.health.into_iter().chain([settings.admin]);
+    let own = settings.health.into_iter().chain(settings.metrics);
+    let own = own.chain([settings.admin]);
     let own: Vec<u16> = own.map(|address| address.port()).collect();
     match settings.app_probers.first_path_for_ports(&own) {
         Some(path) => Err(format!(

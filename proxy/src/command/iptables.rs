@@ -9,6 +9,7 @@ mod capture;
 mod hold;
 mod native;
 mod netlink;
+mod require;
 mod routes;
 mod rule;
 mod rules;
@@ -115,6 +116,10 @@ pub struct ShowArgs {
     /// Tools of the system to use.
     #[command(flatten)]
     pub tools: ToolArgs,
+    /// Only check whether connections are captured, and exit with 1 if not. It needs no privilege, and runs as the user of the
+    /// proxy, before the proxy: it connects to the pod itself
+    #[arg(long, env = "STRAIT_IPTABLES_REQUIRE")]
+    pub require: bool,
 }
 
 /// Tools of the system that change the rules.
@@ -148,6 +153,9 @@ pub fn run(args: &IptablesArgs) -> u8 {
         Action::Install(args) => checked(&args.capture, || install(&args.capture, args.tools)),
         Action::Hold(args) => checked(&args.capture, || run_hold(args)),
         Action::Remove => remove().map_err(|error| (EXIT_INPUT, error)),
+        Action::Show(args) if args.require => {
+            checked(&args.capture, || require::check(&args.capture))
+        }
         Action::Show(args) => checked(&args.capture, || Ok(show(&args.capture, args.tools))),
     };
     match result {

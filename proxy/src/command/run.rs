@@ -421,6 +421,7 @@ impl ServeArgs {
             admin: self.admin,
             admin_hosts: self.admin_hosts()?,
             health: self.health,
+            metrics: self.metrics.metrics,
             allow_empty: self.allow_empty,
             ready_with_rejected: self.ready_with_rejected == ReadyWithRejectedArg::Yes,
             dns_servers: self.dns_servers.clone(),

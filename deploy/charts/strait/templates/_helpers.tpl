@@ -6,6 +6,10 @@
 {{ .Values.nameOverride | default "strait-control" }}{{ include "control.suffix" . }}
 {{- end }}
 
+{{- define "control.webhook" -}}
+00-strait-injector{{ include "control.suffix" . }}
+{{- end }}
+
 {{- define "control.account" -}}
 {{ .Values.serviceAccount.name | default (ternary (include "control.name" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
@@ -34,6 +38,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $roles := list }}
 {{- if .Values.status.enabled }}{{ $roles = append $roles "status" }}{{ end }}
 {{- if .Values.imports.enabled }}{{ $roles = append $roles "imports" }}{{ end }}
+{{- if .Values.injector.enabled }}{{ $roles = append $roles "inject" }}{{ end }}
 {{- join "," $roles }}
 {{- end }}
 
@@ -63,6 +68,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if eq $role "inject" }}
+- {{ toJson (dict "apiGroups" (list "admissionregistration.k8s.io") "resources" (list "mutatingwebhookconfigurations") "resourceNames" (list (include "control.webhook" $root)) "verbs" (list "patch")) }}
+{{- end }}
 {{- end }}
 
 {{- /* Arguments of a role: (list $ "status") */}}
@@ -77,6 +85,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- range $values.status.gatewayAddresses }}
 - --gateway-address={{ . }}
+{{- end }}
+{{- else if eq $role "inject" }}
+- --inject
+- --inject-settings=/etc/strait/inject/settings.yaml
+- --inject-service={{ include "control.name" $root }}-inject
+- --health=0.0.0.0:15021
+{{- if $values.injector.adoptIstioInjection }}
+- --adopt-istio-injection
 {{- end }}
 {{- else }}
 {{- $clusters := list }}

@@ -1,11 +1,18 @@
 //! Arguments about metrics.
 
+use std::net::SocketAddr;
+
 use clap::{Args, ValueEnum};
+
+use super::address::socket_address;
 
 /// Settings of metrics.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Metrics")]
 pub struct MetricsArgs {
+    /// Address that serves only /stats/prometheus, for scrapers, such as 0.0.0.0:15020
+    #[arg(long, value_name = "IP:PORT", env = "STRAIT_METRICS", value_parser = socket_address)]
+    pub metrics: Option<SocketAddr>,
     /// Maximum number of combinations of values that labels with values of requests have; requests with further ones are counted
     /// as `other`
     #[arg(

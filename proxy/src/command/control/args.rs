@@ -10,6 +10,7 @@ use config_server::access::{Role, pki, tokens};
 use config_server::store::etcd::EtcdSettings;
 
 use super::gateways::GatewayControllerArgs;
+use super::inject::WebhookArgs;
 use super::status::StatusArgs;
 use crate::command::args::{read_clusters_file, socket_address};
 use crate::command::duration::duration;
@@ -30,7 +31,8 @@ Examples:
   strait control backup /backups/strait.backup --data /var/lib/strait
   strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt
   strait control --status-for kubernetes://east
-  strait control --imports-between kubernetes://east=eu/a/prod/east,kubernetes://west=eu/b/prod/west --clusters clusters.yaml")]
+  strait control --imports-between kubernetes://east=eu/a/prod/east,kubernetes://west=eu/b/prod/west --clusters clusters.yaml
+  strait control --inject --lease-namespace strait-system --health 0.0.0.0:15021")]
 pub struct ControlArgs {
     /// Subcommand; the server runs without one.
     #[command(subcommand)]
@@ -119,7 +121,7 @@ pub struct ServerArgs {
         value_parser = read_clusters_file
     )]
     pub clusters: Option<ClustersFile>,
-    /// Kubeconfig for --status-for and --imports-between [default: KUBECONFIG, ~/.kube/config, or the service account of the
+    /// Kubeconfig for --status-for, --imports-between and --inject [default: KUBECONFIG, ~/.kube/config, or the service account of the
     /// pod]
     #[arg(
         long,
@@ -128,7 +130,7 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_KUBECONFIG"
     )]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the Lease of --status-for and --imports-between
+    /// Namespace of the Lease of --status-for and --imports-between, and of the Secret and the Service of --inject
     #[arg(
         long,
         value_name = "NAME",
@@ -139,6 +141,9 @@ pub struct ServerArgs {
     /// Controller of the Gateway API.
     #[command(flatten)]
     pub gateways: GatewayControllerArgs,
+    /// The webhook that adds sidecars.
+    #[command(flatten)]
+    pub webhook: WebhookArgs,
     /// Log filter: a level, or directives
     #[arg(
         long,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Formats a document, which ends with a line break.
-pub(super) fn document(value: &Value) -> String {
+pub fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
     block(&mut out, value, 0);
     out
@@ -84,14 +84,14 @@ fn scalar(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::decode;
+    use crate::parse::json;
     use serde_json::json;
 
     #[test]
     fn documents_are_blocks() {
         let value = json!({"a": [{"b": 1, "c": ["x", "no"]}, []], "d": {"e": {}, "f": "1"}});
         let text = "a:\n- b: 1\n  c:\n  - x\n  - \"no\"\n- []\nd:\n  e: {}\n  f: \"1\"\n";
-        assert_eq!(document(&value), text);
+        assert_eq!(to_yaml(&value), text);
     }
 
     #[test]
@@ -142,11 +142,11 @@ mod tests {
         ];
         for text in texts {
             let value = json!({"k": text, "l": [text, [text]], "m": {text: 1}});
-            let read = decode::yaml(document(&value).as_bytes());
+            let read = json(&"a.yaml".into(), &to_yaml(&value), 1);
             assert_eq!(read.as_ref(), Ok(&value), "{text:?}");
         }
         let numbers =
             json!({"a": [0, -1, 1.5, 1e300, 9_007_199_254_740_993_i64, true, null, [[1]], [{}]]});
-        assert_eq!(decode::yaml(document(&numbers).as_bytes()), Ok(numbers));
+        assert_eq!(json(&"a.yaml".into(), &to_yaml(&numbers), 1), Ok(numbers));
     }
 }

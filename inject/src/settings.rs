@@ -1,0 +1,404 @@
+//! Settings of the injection: a closed set, checked against its own defaults.
+
+mod overlay;
+
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use twox_hash::XxHash64;
+
+use self::overlay::lay_over;
+use crate::grammar;
+use crate::selector::Selector;
+
+/// Settings of the injection.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// Image of the containers.
+    pub image: String,
+    /// When the kubelet pulls it: `Always`, `IfNotPresent` or `Never`.
+    pub image_pull_policy: String,
+    /// Secrets for the registry.
+    pub image_pull_secrets: Vec<String>,
+    /// Value of the label `istio.io/rev` that selects this injector.
+    pub revision: String,
+    /// Names of the containers: `strait` or `istio`.
+    pub container_names: ContainerNames,
+    /// Whether the proxy is a native sidecar.
+    pub native_sidecar: Native,
+    /// Capture of connections.
+    pub capture: Capture,
+    /// Mode in which inbound connections are captured.
+    pub interception_mode: Mode,
+    /// User of the proxy.
+    pub proxy_uid: u32,
+    /// Outbound destinations that are captured: `*` or IP ranges.
+    pub outbound_ranges: Selected,
+    /// Outbound ports that are captured, whatever the address.
+    pub outbound_ports: Selected,
+    /// Inbound ports that are captured: `*` or a list.
+    pub inbound_ports: Selected,
+    /// Source of the proxy's configuration.
+    pub control: Control,
+    /// Source of the workload's certificate.
+    pub identity: Identity,
+    /// Kubernetes cluster of the pod.
+    pub cluster: String,
+    /// Network of the pod, where no label names it.
+    pub network: String,
+    /// Domain of service names.
+    pub domain: String,
+    /// Resources of the proxy.
+    pub resources: Value,
+    /// Level of the process log.
+    pub log_level: String,
+    /// Access log: `text`, `json` or `off`.
+    pub access_log: String,
+    /// Whether probes are answered by the proxy.
+    pub rewrite_probes: bool,
+    /// Whether the workload starts after the proxy is ready.
+    pub hold_application: bool,
+    /// Further variables of the proxy.
+    pub env: BTreeMap<String, String>,
+    /// Label selectors of pods that are never injected.
+    pub never: Vec<String>,
+    /// Label selectors of pods that are injected without consent of their namespace.
+    pub always: Vec<String>,
+}
+
+/// Included and excluded items, with commas.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Selected {
+    /// Included items.
+    pub include: String,
+    /// Excluded items.
+    pub exclude: String,
+}
+
+/// `containerNames`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContainerNames {
+    /// `istio-init` and `istio-proxy`.
+    Istio,
+    /// `strait-init` and `strait-proxy`.
+    Strait,
+}
+
+/// `nativeSidecar`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Native {
+    /// Where the version of Kubernetes has them.
+    Auto,
+    /// Never.
+    False,
+    /// Always.
+    True,
+}
+
+/// `capture`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capture {
+    /// An init container with NET_ADMIN.
+    Init,
+    /// The CNI plugin of Istio.
+    IstioCni,
+    /// Nothing is captured.
+    None,
+}
+
+impl Capture {
+    /// Parses the value of an annotation.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        serde_json::from_value(text.into()).ok()
+    }
+}
+
+/// `interceptionMode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Mode {
+    /// The kernel redirects connections.
+    #[serde(rename = "REDIRECT")]
+    Redirect,
+    /// The proxy accepts connections in place of the workload.
+    #[serde(rename = "TPROXY")]
+    Transparent,
+}
+
+/// `control`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Control {
+    /// URL, as for `strait run --control`.
+    pub url: String,
+    /// CA of the server: `configmap:NAME`, whose key is `ca.crt`, or `configmap:NAME/KEY`.
+    pub ca: String,
+    /// Token of the proxy.
+    pub token: Token,
+}
+
+/// `control.token`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Token {
+    /// Audience of the token; empty: no token.
+    pub audience: String,
+}
+
+/// `identity`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Identity {
+    /// Source of the certificate.
+    pub source: IdentitySource,
+}
+
+/// `identity.source`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdentitySource {
+    /// A CSI volume of cert-manager's driver for SPIFFE.
+    Csi,
+    /// Files that the workload mounts.
+    Files,
+    /// The CA of Istio, by certificate signing requests.
+    IstioCa,
+    /// No certificate.
+    None,
+    /// The CA of Strait.
+    StraitCa,
+    /// The SPIFFE Workload API.
+    WorkloadApi,
+}
+
+impl IdentitySource {
+    /// Parses the value of an annotation.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        serde_json::from_value(text.into()).ok()
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let selected = |include: &str| Selected {
+            include: include.to_owned(),
+            exclude: String::new(),
+        };
+        Self {
+            image: format!("registry.example/strait:{}", env!("CARGO_PKG_VERSION")),
+            image_pull_policy: "IfNotPresent".to_owned(),
+            image_pull_secrets: Vec::new(),
+            revision: "strait".to_owned(),
+            container_names: ContainerNames::Strait,
+            native_sidecar: Native::Auto,
+            capture: Capture::Init,
+            interception_mode: Mode::Redirect,
+            proxy_uid: 1337,
+            outbound_ranges: selected("*"),
+            outbound_ports: selected(""),
+            inbound_ports: selected("*"),
+            control: Control {
+                url: "xds://strait-control.strait-system.svc:6444".to_owned(),
+                ca: "configmap:strait-ca".to_owned(),
+                token: Token {
+                    audience: "strait-control".to_owned(),
+                },
+            },
+            identity: Identity {
+                source: IdentitySource::None,
+            },
+            cluster: String::new(),
+            network: String::new(),
+            domain: "cluster.local".to_owned(),
+            resources: json!({"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}}),
+            log_level: "info".to_owned(),
+            access_log: "off".to_owned(),
+            rewrite_probes: true,
+            hold_application: false,
+            env: BTreeMap::new(),
+            never: Vec::new(),
+            always: Vec::new(),
+        }
+    }
+}
+
+/// Error of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError {
+    /// Keys that lead to the setting.
+    pub path: Vec<String>,
+    /// What is wrong, and the fix.
+    pub message: String,
+}
+
+impl std::fmt::Display for SettingError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.path.is_empty() {
+            true => f.write_str(&self.message),
+            false => write!(f, "{}: {}", self.path.join("."), self.message),
+        }
+    }
+}
+
+impl Settings {
+    /// Returns the settings with the values of a document in place of the defaults.
+    ///
+    /// # Errors
+    ///
+    /// Names each unknown key and each wrong value.
+    pub fn with(&self, written: &Value) -> Result<Self, Vec<SettingError>> {
+        let mut all = json!(self);
+        let mut errors = Vec::new();
+        lay_over(&mut all, written, &mut Vec::new(), &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let settings: Self = serde_json::from_value(all).map_err(|error| {
+            let (path, message) = (Vec::new(), error.to_string());
+            vec![SettingError { path, message }]
+        })?;
+        match settings.errors() {
+            errors if errors.is_empty() => Ok(settings),
+            errors => Err(errors),
+        }
+    }
+
+    /// Returns the settings with one value of `--set`, such as `capture=none`.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the text.
+    pub fn with_one(&self, text: &str) -> Result<Self, String> {
+        let Some((key, value)) = text.split_once('=') else {
+            return Err(format!(
+                "`{text}`: expected KEY=VALUE, such as capture=none"
+            ));
+        };
+        let path: Vec<&str> = key.split('.').collect();
+        let known = crate::json::at(&json!(self), &path).cloned();
+        let value = match known {
+            Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                serde_json::from_str(value).unwrap_or_else(|_| value.into())
+            }
+            _ => value.into(),
+        };
+        let written = path
+            .iter()
+            .rev()
+            .fold(value, |value, key| json!({*key: value}));
+        self.with(&written).map_err(|errors| {
+            let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            all.join("; ")
+        })
+    }
+
+    /// Returns a short hash of the settings.
+    pub(crate) fn hash(&self) -> String {
+        let mut hasher = XxHash64::with_seed(0);
+        hasher.write(json!(self).to_string().as_bytes());
+        format!("{:016x}", hasher.finish())
+    }
+
+    fn errors(&self) -> Vec<SettingError> {
+        let checks = [
+            (
+                "image",
+                (!self.image.is_empty())
+                    .then_some(())
+                    .ok_or("write the name of an image"),
+            ),
+            (
+                "imagePullPolicy",
+                one_of(
+                    &self.image_pull_policy,
+                    &["Always", "IfNotPresent", "Never"],
+                    "write Always, IfNotPresent or Never",
+                ),
+            ),
+            ("revision", grammar::label_value(&self.revision)),
+            (
+                "outboundRanges.include",
+                grammar::ranges(&self.outbound_ranges.include, true),
+            ),
+            (
+                "outboundRanges.exclude",
+                grammar::ranges(&self.outbound_ranges.exclude, false),
+            ),
+            (
+                "outboundPorts.include",
+                grammar::ports(&self.outbound_ports.include, false),
+            ),
+            (
+                "outboundPorts.exclude",
+                grammar::ports(&self.outbound_ports.exclude, false),
+            ),
+            (
+                "inboundPorts.include",
+                grammar::ports(&self.inbound_ports.include, true),
+            ),
+            (
+                "inboundPorts.exclude",
+                grammar::ports(&self.inbound_ports.exclude, false),
+            ),
+            (
+                "proxyUid",
+                (self.proxy_uid > 0)
+                    .then_some(())
+                    .ok_or("write a user other than 0"),
+            ),
+            ("control.ca", self.checks_ca()),
+            (
+                "logLevel",
+                (!self.log_level.is_empty())
+                    .then_some(())
+                    .ok_or("write error, warn, info, debug or trace"),
+            ),
+            (
+                "accessLog",
+                one_of(
+                    &self.access_log,
+                    &["json", "off", "text"],
+                    "write text, json or off",
+                ),
+            ),
+            ("resources", grammar::resources(&self.resources)),
+        ];
+        let selectors = [("never", &self.never), ("always", &self.always)];
+        let selectors = selectors.into_iter().flat_map(|(name, list)| {
+            list.iter()
+                .map(move |text| (name, Selector::parse(text).map(drop)))
+        });
+        let wrong = checks
+            .into_iter()
+            .chain(selectors)
+            .filter_map(|(path, check)| {
+                let path = path.split('.').map(str::to_owned).collect();
+                let message = check.err()?.to_owned();
+                Some(SettingError { path, message })
+            });
+        wrong.collect()
+    }
+
+    fn checks_ca(&self) -> Result<(), &'static str> {
+        let is_right = self.control.ca.is_empty() || self.control.ca.starts_with("configmap:");
+        is_right
+            .then_some(())
+            .ok_or("write configmap:NAME, configmap:NAME/KEY, or nothing")
+    }
+}
+
+fn one_of(text: &str, known: &[&str], fix: &'static str) -> Result<(), &'static str> {
+    known.contains(&text).then_some(()).ok_or(fix)
+}
+
+/// Returns the known name that a misspelt one is nearest to.
+pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.map(|one| (strsim::damerau_levenshtein(name, one), one));
+    let best = scored.min_by_key(|(distance, _)| *distance)?;
+    (best.0 <= name.len().div_ceil(4)).then_some(best.1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,5 @@
-//! `strait control --inject`: the webhook that adds sidecars to pods when the API server creates them.
+//! `strait control --inject`: the webhook that adds sidecars to pods when the API server creates them, and the one that
+//! refuses invalid resources.
 //!
 //! Every replica serves. They share a Secret with the certificate, and each of them writes its CA to the configuration of
 //! the webhook, so that none leads. Nothing is stored on a disk.
@@ -11,6 +12,7 @@ mod review;
 mod secret;
 mod serve;
 mod settings;
+mod validate;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +21,9 @@ use std::time::Duration;
 
 use config_loader::ApiServer;
 use inject::Settings;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use kube::api::Api;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -50,6 +55,8 @@ pub struct Webhook {
     pub names: Vec<String>,
     /// File with the settings of the injection; followed. `None` for the defaults.
     pub settings: Option<PathBuf>,
+    /// Whether resources are validated as well.
+    pub validates: bool,
     /// Whether the namespace label `istio-injection: enabled` is consent.
     pub adopts_istio_injection: bool,
     /// Time between the signal to end and the end of the listeners.
@@ -87,6 +94,7 @@ impl Webhook {
         let revision = followed.borrow().revision.clone();
         let (tls, certificate) = watch::channel(None);
         let (bundled, is_bundled) = watch::channel(false);
+        let (validated, _) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let namespaces = cluster::follow_namespaces(&client, &mut tasks);
         let version = cluster::follow_version(&client, &mut tasks);
@@ -94,12 +102,20 @@ impl Webhook {
         let secrets = Api::namespaced(client.clone(), &self.namespace);
         let secret = secret::name_for(&revision);
         tasks.spawn(secret::follow(secrets, secret, self.names.clone(), tls));
-        tasks.spawn(bundle::follow(
+        tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
             client.clone(),
-            revision,
+            revision.clone(),
             certificate.clone(),
             bundled,
         ));
+        if self.validates {
+            tasks.spawn(bundle::follow::<ValidatingWebhookConfiguration>(
+                client.clone(),
+                revision,
+                certificate.clone(),
+                validated,
+            ));
+        }
         let injector = Arc::new(Injector::new(followed, namespaces, version, client, &self));
         let (stopping, is_stopping) = watch::channel(false);
         let (closing, is_closing) = watch::channel(false);

@@ -15,8 +15,8 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::Webhook;
 use super::cluster::Kubernetes;
+use super::{Webhook, validate};
 use crate::metrics;
 
 /// Time to get a namespace that is not known yet.
@@ -52,6 +52,7 @@ pub struct Injector {
     namespaces: Store<v1::Namespace>,
     kubernetes: watch::Receiver<Kubernetes>,
     client: Client,
+    validates: bool,
     adopts_istio_injection: bool,
     own_namespace: String,
     results: [AtomicU64; RESULTS.len()],
@@ -60,6 +61,25 @@ pub struct Injector {
 impl std::fmt::Debug for Injector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Injector").finish_non_exhaustive()
+    }
+}
+
+/// Question of the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// The sidecar of a pod.
+    Inject(Place),
+    /// The validity of a resource.
+    Validate,
+}
+
+impl Question {
+    /// Reads a path; `None` if it is not one of the webhook.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        match path.trim_end_matches('/') {
+            "/validate" => Some(Self::Validate),
+            _ => Place::of(path).map(Self::Inject),
+        }
     }
 }
 
@@ -100,6 +120,7 @@ impl Injector {
             namespaces,
             kubernetes,
             client,
+            validates: webhook.validates,
             adopts_istio_injection: webhook.adopts_istio_injection,
             own_namespace: webhook.namespace.clone(),
             results: Default::default(),
@@ -133,7 +154,7 @@ impl Injector {
     ///
     /// # Errors
     /// If the body is no review: what to tell the client.
-    pub(super) async fn answer(&self, body: &[u8], place: Place) -> Result<Value, String> {
+    pub(super) async fn answer(&self, body: &[u8], question: Question) -> Result<Value, String> {
         let review: Value = serde_json::from_slice(body)
             .map_err(|error| format!("the body is malformed JSON: {error}"))?;
         let request = &review["request"];
@@ -142,7 +163,14 @@ impl Injector {
                 "expected an AdmissionReview of admission.k8s.io/v1 with a request".to_owned(),
             );
         };
-        let mut response = self.reviewed(request, place).await;
+        let mut response = match question {
+            Question::Inject(place) => self.reviewed(request, place).await,
+            Question::Validate if self.validates => {
+                let revision = self.settings.borrow().revision.clone();
+                validate::reviewed(request, &revision)
+            }
+            Question::Validate => allowed(&[]),
+        };
         response["uid"] = uid.into();
         Ok(
             json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}),
@@ -238,7 +266,8 @@ fn injected(done: Injected, mut warnings: Vec<String>) -> Value {
     response
 }
 
-fn allowed(warnings: &[String]) -> Value {
+/// Allows an object, with warnings that kubectl shows.
+pub(super) fn allowed(warnings: &[String]) -> Value {
     let mut response = json!({"allowed": true});
     let short = |text: &String| text.chars().take(WARNING_CHARS_MAX).collect::<String>();
     if !warnings.is_empty() {

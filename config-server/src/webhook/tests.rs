@@ -39,6 +39,7 @@ fn webhook() -> Webhook {
         namespace: "strait-system".to_owned(),
         names: Vec::new(),
         settings: None,
+        validates: true,
         adopts_istio_injection: false,
         leaves_after: Duration::ZERO,
     }

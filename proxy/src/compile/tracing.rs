@@ -199,8 +199,11 @@ fn custom_tags(written: &[WrittenTag]) -> Vec<CustomTag> {
                 name: HeaderName::try_from(&**name).ok()?,
                 default: default.clone(),
             },
-            // these sources have no effect, which validation has told
-            WrittenSource::Environment(_, default) => TagSource::Literal(default.clone()?),
+            WrittenSource::Environment(name, default) => TagSource::Environment {
+                name: Arc::clone(name),
+                default: default.clone(),
+            },
+            // without effect, which validation has told
             WrittenSource::Formatter(_) => return None,
         };
         let name = Arc::clone(&tag.name);

@@ -28,6 +28,8 @@ pub struct MeshConfig {
     pub connect_timeout: Field<String>,
     /// Settings of proxies.
     pub default_config: Field<ProxySettings>,
+    /// Whether HTTP/1.1 requests go upstream as HTTP/2: `DO_NOT_UPGRADE` (default) or `UPGRADE`.
+    pub h2_upgrade_policy: Field<String>,
     /// Namespaces that may use DestinationRules without `exportTo`.
     pub default_destination_rule_export_to: Texts,
     /// Retries of rules without `retries`.

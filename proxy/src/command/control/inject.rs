@@ -17,6 +17,9 @@ pub struct WebhookArgs {
     /// instance serves
     #[arg(long, group = "writer", env = "STRAIT_CONTROL_INJECT")]
     pub inject: bool,
+    /// Also refuse resources that `strait check` rejects, as a validating webhook of the same server
+    #[arg(long, requires = "inject", env = "STRAIT_CONTROL_VALIDATE")]
+    pub validate: bool,
     /// Address of the webhook, HTTPS only
     #[arg(
         long,
@@ -82,6 +85,7 @@ pub(super) fn webhook(args: &ServerArgs) -> Result<Option<Webhook>, String> {
         namespace: namespace.clone(),
         names: names.into_iter().chain(args.tls_name.clone()).collect(),
         settings: args.webhook.inject_settings.clone(),
+        validates: args.webhook.validate,
         adopts_istio_injection: args.webhook.adopt_istio_injection,
         leaves_after: Webhook::default_leaves_after(),
     }))

@@ -152,7 +152,7 @@ impl Metrics {
 }
 
 /// Returns the counters of the webhook that adds sidecars, by result.
-pub fn injections(results: impl Iterator<Item = (&'static str, u64)>) -> String {
+pub(crate) fn injections(results: impl Iterator<Item = (&'static str, u64)>) -> String {
     let mut text = String::new();
     let help = "Pods that the webhook has reviewed, by result.";
     let name = head(&mut text, "strait_injections_total", "counter", help);

@@ -152,7 +152,7 @@ struct App {
     /// Handover to another process.
     ends: EndReceiver,
     /// File watches; dropping them ends the watching.
-    watches: (Watch, [Option<Watch>; 2]),
+    watches: (Watch, [Option<Watch>; 3]),
 }
 
 impl App {

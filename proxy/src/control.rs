@@ -24,6 +24,7 @@ pub mod proxy_config;
 pub mod publish;
 
 pub mod mesh_config;
+pub mod pod_labels;
 pub mod remote_clusters;
 
 pub mod reported_state;
@@ -60,6 +61,7 @@ use certificates::Directories;
 use dns::Follower;
 pub use held::HeldObject;
 use mesh_config::MeshConfigState;
+use pod_labels::PodLabels;
 use propagation::Propagation;
 use proxy_config::ProxyConfigValues;
 use publish::Publisher;
@@ -126,6 +128,8 @@ pub struct SourcesState {
     pub members: RemoteClustersState,
     /// State of the mesh configuration.
     pub mesh: MeshConfigState,
+    /// Labels of the pod; `None` before the first update, which means those of the start.
+    pub labels: Option<PodLabels>,
 }
 
 impl SourcesState {
@@ -196,11 +200,14 @@ impl SourcesState {
         objects.chain(files.into_iter().flatten()).collect()
     }
 
-    /// Returns the started identity with the current settings of both files.
+    /// Returns the started identity with the current settings of all files.
     pub fn identity(&self, started: &Identity) -> Identity {
         let mut identity = self.members.identity(started);
         if let Some(config) = &self.mesh.config {
             identity.mesh_config = Arc::clone(config);
+        }
+        if let Some(labels) = &self.labels {
+            identity.labels.clone_from(&labels.0);
         }
         identity
     }
@@ -349,6 +356,8 @@ impl Control {
             settings.is_some_and(|settings| self.publisher.set_remote_clusters(settings));
         let config = found.mesh.config.as_ref();
         knows_more |= config.is_some_and(|config| self.publisher.set_mesh_config(config));
+        let labels = found.labels.as_ref();
+        knows_more |= labels.is_some_and(|labels| self.publisher.set_labels(labels));
         let has_others = self.names_other_certificates(&found.set, knows_more)
             && self.look_at_certificates(&found.set);
         let before = self.publisher.generation();

@@ -67,10 +67,14 @@ impl Cluster {
             kubeconfig,
             name,
         };
-        let namespace = json!({"metadata": {"name": cluster.name, "labels": labels}});
-        let _: v1::Namespace = cluster
-            .create(Api::all(cluster.client.clone()), namespace)
-            .await;
+        for (name, labels) in [
+            (cluster.name.clone(), labels),
+            (cluster.own_namespace(), json!({})),
+        ] {
+            let namespace = json!({"metadata": {"name": name, "labels": labels}});
+            let namespaces = Api::all(cluster.client.clone());
+            let _: v1::Namespace = cluster.create(namespaces, namespace).await;
+        }
         Some(cluster)
     }
 
@@ -81,6 +85,11 @@ impl Cluster {
     ) -> K {
         let object = serde_json::from_value(object).unwrap();
         api.create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    /// Returns the namespace of the webhook, in which nothing is injected.
+    fn own_namespace(&self) -> String {
+        format!("{}-system", self.name)
     }
 
     fn pods(&self) -> Api<Pod> {
@@ -100,7 +109,7 @@ impl Cluster {
             kubeconfig: Some(self.kubeconfig.clone()),
             listen: "127.0.0.1:0".parse().unwrap(),
             health: Some("127.0.0.1:0".parse().unwrap()),
-            namespace: self.name.clone(),
+            namespace: self.own_namespace(),
             names: vec!["127.0.0.1".to_owned()],
             settings: Some(settings.path().to_owned()),
             validates: true,
@@ -142,9 +151,9 @@ impl Cluster {
             .delete(&self.name, &DeleteParams::default())
             .await;
         let namespaces: Api<v1::Namespace> = Api::all(self.client.clone());
-        let _ = namespaces
-            .delete(&self.name, &DeleteParams::default())
-            .await;
+        for name in [self.own_namespace(), self.name] {
+            let _ = namespaces.delete(&name, &DeleteParams::default()).await;
+        }
     }
 
     /// Waits until a dry run of a pod is injected.
@@ -153,11 +162,19 @@ impl Cluster {
             dry_run: true,
             ..PostParams::default()
         };
-        until("a pod is injected", async || {
-            let created = self.pods().create(&dry, &pod("probe", json!({}))).await;
-            created.is_ok_and(|pod| containers(&pod).contains(&"strait-proxy".to_owned()))
-        })
-        .await;
+        let mut last = None;
+        let injected = tokio::time::timeout(DEADLINE, async {
+            loop {
+                let created = self.pods().create(&dry, &pod("probe", json!({}))).await;
+                let is_injected = |pod: &Pod| containers(pod).contains(&"strait-proxy".to_owned());
+                if created.as_ref().is_ok_and(is_injected) {
+                    return;
+                }
+                last = Some(created.map(|pod| containers(&pod)));
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        assert!(injected.await.is_ok(), "no pod is injected: {last:?}");
     }
 }
 
@@ -222,20 +239,36 @@ fn containers(pod: &Pod) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether `found` has everything that `wanted` has: an API server adds defaults.
-fn covers(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => wanted
+/// Returns a value whose texts of JSON are JSON, in which the order of fields does not count.
+fn parsed(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
             .iter()
-            .all(|(key, value)| found.get(key).is_some_and(|found| covers(found, value))),
-        (Value::Array(found), Value::Array(wanted)) => {
-            found.len() >= wanted.len()
-                && wanted
-                    .iter()
-                    .zip(found)
-                    .all(|(wanted, found)| covers(found, wanted))
+            .map(|(key, value)| (key.clone(), parsed(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(parsed).collect(),
+        Value::String(text) if text.starts_with('{') => serde_json::from_str(text).unwrap(),
+        other => other.clone(),
+    }
+}
+
+/// Returns where `found` lacks something that `wanted` has: an API server adds defaults.
+fn missing(found: &Value, wanted: &Value, path: &str) -> Option<String> {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => wanted.iter().find_map(|(key, value)| {
+            missing(
+                found.get(key).unwrap_or(&Value::Null),
+                value,
+                &format!("{path}.{key}"),
+            )
+        }),
+        (Value::Array(found), Value::Array(wanted)) if found.len() >= wanted.len() => {
+            let mut pairs = wanted.iter().zip(found).enumerate();
+            pairs.find_map(|(index, (wanted, found))| {
+                missing(found, wanted, &format!("{path}[{index}]"))
+            })
         }
-        (found, wanted) => found == wanted,
+        (found, wanted) => (found != wanted).then(|| format!("{path}: {found}, not {wanted}")),
     }
 }
 
@@ -275,16 +308,23 @@ async fn created_pod_equals_what_the_command_makes_of_it() {
         },
         ..Context::new(&settings, namespace)
     };
-    let Ok(Outcome::Injected(done)) = inject(&pod_json("web", json!({})), &context) else {
+    // the webhook sees the pod with the defaults of the API server
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let beside: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.own_namespace());
+    let plain = beside.create(&dry, &pod("web", json!({}))).await.unwrap();
+    let spec = serde_json::to_value(plain.spec).unwrap();
+    let metadata = json!({"name": "web", "labels": {"app": "web"}});
+    let plain = json!({"metadata": metadata, "spec": spec});
+    let Ok(Outcome::Injected(done)) = inject(&plain, &context) else {
         panic!("not injected");
     };
-    let stored = serde_json::to_value(&created).unwrap();
+    let stored = parsed(&serde_json::to_value(&created).unwrap());
+    let wanted = parsed(&done.pod);
     for part in ["metadata", "spec"] {
-        assert!(
-            covers(&stored[part], &done.pod[part]),
-            "{stored:#}\n{:#}",
-            done.pod
-        );
+        assert_eq!(missing(&stored[part], &wanted[part], part), None);
     }
     let (_, metrics) = get(running.health, "/metrics").await;
     assert!(metrics.contains("{result=\"injected\"} 1\n"), "{metrics}");
@@ -358,8 +398,11 @@ async fn replicas_share_one_certificate_and_repair_the_configuration() {
     for running in [&one, &other] {
         until("both are ready", async || running.ready().await.0 == 200).await;
     }
-    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.name);
-    let secret = secrets.get("strait-webhook").await.unwrap();
+    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.own_namespace());
+    let secret = secrets
+        .get(&format!("strait-webhook-{}", cluster.name))
+        .await
+        .unwrap();
     assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/tls"));
     let authorities = secret.data.unwrap()["ca.crt"].clone();
     let bundle = async || {

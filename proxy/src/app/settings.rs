@@ -18,6 +18,7 @@ use crate::codec;
 use crate::control::Started;
 use crate::control::key_sets::KeySetSettings;
 use crate::control::mesh_config::MeshConfigFile;
+use crate::control::pod_labels::PodLabelsFile;
 use crate::control::proxy_config::ProxyConfigValues;
 use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub keeps_policies: bool,
     /// Remote clusters file; `identity` has its clusters as of the start.
     pub clusters: Option<ClustersFile>,
+    /// Labels of the pod, in a file that is followed.
+    pub pod_labels: Option<PodLabelsFile>,
     /// Mesh configuration; `identity` has its providers as of the start.
     pub mesh_config: Option<MeshConfigFile>,
     /// Values of ProxyConfigs, and findings about the start.

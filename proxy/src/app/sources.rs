@@ -1,5 +1,5 @@
 //! The sources of the configuration: resource files, API servers (`--control`), the remote clusters file
-//! (`--clusters`) and the mesh configuration (`--mesh-config`). All are watched, and one channel reports their changes.
+//! (`--clusters`), the mesh configuration (`--mesh-config`) and the labels of the pod (`--pod-labels`). All are watched, and one channel reports their changes.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
 /// config servers.
 pub(super) type Followed = (
     watch::Receiver<SourcesState>,
-    (Watch, [Option<Watch>; 2]),
+    (Watch, [Option<Watch>; 3]),
     ReportedState,
 );
 
@@ -55,7 +55,9 @@ pub(super) fn follow(
     });
     let recheck = resources.recheck();
     let mesh_config = follow_mesh_config(settings, sender.clone(), recheck.clone())?;
-    let files = [follow_members(settings, sender, recheck)?, mesh_config];
+    let labels = follow_labels(settings, sender.clone(), recheck.clone())?;
+    let members = follow_members(settings, sender, recheck)?;
+    let files = [members, mesh_config, labels];
     let reported = ReportedState::new(settings.proxy_state(), states);
     Ok((found, (resources, files), reported))
 }
@@ -119,6 +121,29 @@ fn follow_members(
         recheck.run();
     });
     let watch = watch.map_err(failed("cannot watch the file of --clusters"))?;
+    Ok(Some(watch))
+}
+
+/// Follows the labels of the pod (`--pod-labels`), if there is such a file.
+fn follow_labels(
+    settings: &Settings,
+    sender: watch::Sender<SourcesState>,
+    recheck: Recheck,
+) -> Result<Option<Watch>, StartError> {
+    let Some(file) = &settings.pod_labels else {
+        return Ok(None);
+    };
+    let watch = config_loader::watch_settings(&file.path, file.labels.clone(), move |update| {
+        for found in &update.diagnostics {
+            tracing::warn!(
+                error = found.message,
+                "--pod-labels: the last labels stay in effect"
+            );
+        }
+        sender.send_modify(|found| found.labels = Some(update.settings));
+        recheck.run();
+    });
+    let watch = watch.map_err(failed("cannot watch the file of --pod-labels"))?;
     Ok(Some(watch))
 }
 

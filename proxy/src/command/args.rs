@@ -26,8 +26,9 @@ pub use limits::{LimitArgs, LimitServiceArgs};
 pub use metrics::{MetricsArgs, SwitchArg};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
-use super::own_settings::{self, OwnSettings, PodLabels};
+use super::own_settings::{self, OwnSettings};
 use crate::control::mesh_config::MeshConfigFile;
+use crate::control::pod_labels::PodLabelsFile;
 use crate::control::remote_clusters::ClustersFile;
 pub use tracing::{CompressionArg, TracingArgs};
 pub use workload::WorkloadArgs;
@@ -149,9 +150,10 @@ pub struct IdentityArgs {
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<Option<(String, String)>>,
-    /// File with the labels of the pod, as a volume of the downward API has them; they take the place of --labels
-    #[arg(long, value_name = "FILE", env = "STRAIT_POD_LABELS", value_parser = own_settings::labels)]
-    pub pod_labels: Option<PodLabels>,
+    /// File with the labels of the pod, as a volume of the downward API has them; they take the place of --labels. It is
+    /// followed
+    #[arg(long, value_name = "FILE", env = "STRAIT_POD_LABELS", value_parser = read_pod_labels)]
+    pub pod_labels: Option<PodLabelsFile>,
     /// Network of the proxy, for failoverPriority
     #[arg(
         long,
@@ -441,7 +443,7 @@ impl IdentityArgs {
             namespace: self.namespace().to_owned(),
             pod: self.pod(),
             labels: match &self.pod_labels {
-                Some(labels) => labels.0.clone(),
+                Some(file) => file.labels.0.clone(),
                 None => self.labels.iter().flatten().cloned().collect(),
             },
             network: self.network.clone(),
@@ -529,6 +531,14 @@ pub(super) fn mesh_name(text: &str) -> Result<MeshName, String> {
 /// Reads the remote clusters file; its errors are reported like those of resources.
 pub(super) fn read_clusters_file(path: &str) -> Result<ClustersFile, String> {
     ClustersFile::read(Path::new(path)).map_err(|found| {
+        let text = render::text(&found, render::Style::Plain);
+        format!("the file is not used\n{text}")
+    })
+}
+
+/// Reads the labels of the pod; their errors are reported like those of resources.
+pub(super) fn read_pod_labels(path: &str) -> Result<PodLabelsFile, String> {
+    PodLabelsFile::read(Path::new(path)).map_err(|found| {
         let text = render::text(&found, render::Style::Plain);
         format!("the file is not used\n{text}")
     })

@@ -1,6 +1,5 @@
 //! Settings of this proxy alone: the annotation `proxy.istio.io/config` of its pod, and `--proxy-config`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config_loader::diagnostic::render;
@@ -17,29 +16,6 @@ pub struct OwnSettings {
     pub settings: ProxySettings,
     /// Warnings about them.
     pub warnings: Vec<Diagnostic>,
-}
-
-/// Labels of the proxy's pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodLabels(pub BTreeMap<String, String>);
-
-/// Parses the file of `--pod-labels`.
-///
-/// # Errors
-///
-/// The file cannot be read, or is not one of the downward API.
-pub(super) fn labels(path: &str) -> Result<PodLabels, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let label = |line: &str| {
-        let (name, quoted) = line.split_once('=')?;
-        Some((name.to_owned(), serde_json::from_str(quoted).ok()?))
-    };
-    let labels = text.lines().map(|line| {
-        label(line).ok_or_else(|| {
-            format!("{path}: `{line}` is not NAME=\"VALUE\", as in a volume of the downward API")
-        })
-    });
-    labels.collect::<Result<_, _>>().map(PodLabels)
 }
 
 /// Parses `--proxy-config`. Empty text has no settings, as manifests leave variables empty.
@@ -86,18 +62,6 @@ fn parse(name: &str, text: &str) -> Result<OwnSettings, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn labels_are_read_from_a_file_of_the_downward_api() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "app=\"web\"\nempty=\"\"").unwrap();
-        let labels = labels(file.path().to_str().unwrap()).unwrap().0;
-        assert_eq!(labels["app"], "web");
-        assert_eq!(labels.len(), 2);
-        std::fs::write(file.path(), "app=web").unwrap();
-        let error = super::labels(file.path().to_str().unwrap()).unwrap_err();
-        assert!(error.contains("`app=web`"), "{error}");
-    }
 
     #[test]
     fn annotation_is_read_from_a_file_of_the_downward_api() {

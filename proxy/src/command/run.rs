@@ -370,6 +370,7 @@ impl RunArgs {
             .clusters
             .clone_from(&self.identity.members.clusters);
         settings.mesh_config.clone_from(&self.identity.mesh_config);
+        settings.pod_labels.clone_from(&self.identity.pod_labels);
         let findings = &mut settings.started.findings;
         findings.extend(self.identity.own_warnings());
         let contradicted = self.origins.iter().filter_map(SettingOrigin::finding);
@@ -413,6 +414,7 @@ impl ServeArgs {
             read: ReadOptions::default(),
             keeps_policies: self.authz_keep_on_empty,
             clusters: None,
+            pod_labels: None,
             mesh_config: None,
             started: Started::default(),
             origins: Vec::new(),

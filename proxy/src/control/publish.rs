@@ -8,6 +8,7 @@ use config_loader::ResourceSet;
 use config_loader::resource::istio::MeshConfig;
 use tokio::sync::watch;
 
+use super::pod_labels::PodLabels;
 use super::selected::SelectedResources;
 use crate::compile::survey::UnusedObject;
 use crate::compile::{Inputs, ServiceCache, Survey, compile_again, own_pod};
@@ -111,6 +112,16 @@ impl Publisher {
         if differs {
             self.identity.mesh_config = Arc::clone(config);
             self.started.mesh_config = Arc::clone(config);
+        }
+        differs
+    }
+
+    /// Sets the labels of the pod; they take effect with the next snapshot. Returns whether they differ from before.
+    pub fn set_labels(&mut self, labels: &PodLabels) -> bool {
+        let differs = self.started.labels != labels.0;
+        if differs {
+            self.identity.labels.clone_from(&labels.0);
+            self.started.labels.clone_from(&labels.0);
         }
         differs
     }

@@ -206,18 +206,7 @@ fn health_listener_answers_while_the_admin_server_is_busy() {
     let _idle: Vec<_> = (0..300)
         .filter_map(|_| TcpStream::connect(proxy.admin).ok())
         .collect();
-    let ask = |path: &str| {
-        let mut client = Raw::connect(health);
-        let head =
-            format!("GET {path} HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n");
-        let mut text = String::new();
-        client
-            .send(head)
-            .stream()
-            .read_to_string(&mut text)
-            .unwrap();
-        text
-    };
+    let ask = |path: &str| page_at(health, path);
     assert!(ask("/healthz/ready").starts_with("HTTP/1.1 200"));
     assert!(ask("/stats/prometheus").contains("strait_requests_active"));
     assert!(ask("/config_dump").starts_with("HTTP/1.1 404"));
@@ -226,6 +215,45 @@ fn health_listener_answers_while_the_admin_server_is_busy() {
         200,
         "the admin server as well"
     );
+}
+
+/// Returns the response to a GET of a probe or a scraper.
+fn page_at(address: SocketAddr, path: &str) -> String {
+    let mut client = Raw::connect(address);
+    let head = format!("GET {path} HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n");
+    let mut text = String::new();
+    let stream = client.send(head).stream();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn metrics_listener_serves_metrics_alone() {
+    let metrics = free_address();
+    let start = Start::new().args(["--allow-empty", "--metrics", &metrics.to_string()]);
+    let _proxy = start.start();
+    assert!(page_at(metrics, "/stats/prometheus").contains("strait_requests_active"));
+    for path in ["/healthz/ready", "/config_dump", "/"] {
+        assert!(page_at(metrics, path).starts_with("HTTP/1.1 404"), "{path}");
+    }
+}
+
+#[test]
+fn labels_of_the_pod_are_followed() {
+    let labels = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(labels.path(), "istio=\"other\"\n").unwrap();
+    let origin = Origin::named(Back::H1, "hello");
+    let path = labels.path().to_str().unwrap().to_owned();
+    let start = Start::new().args(["--allow-empty", "--pod-labels", &path]);
+    let edge = start.edge();
+    let mesh = everything_to(edge, &origin);
+    let _proxy = start.file("mesh.yaml", mesh).start();
+    assert!(
+        TcpStream::connect(edge).is_err(),
+        "its Gateway selects other pods"
+    );
+    std::fs::write(labels.path(), "istio=\"ingressgateway\"\n").unwrap();
+    eventually("the Gateway is served", || is_answered(edge));
 }
 
 /// Whether a connection gets a response, as opposed to being closed.

@@ -18,7 +18,6 @@ use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::trace::X_CLIENT_TRACE_ID;
 use crate::exchange::trace_parts::OwnAttributes;
 use crate::exchange::worker::Worker;
-use crate::exchange::worker::Worker;
 use crate::pool::Phases;
 use crate::snapshot::{Direction, Traced, VirtualHost};
 use crate::telemetry::RequestRecord;

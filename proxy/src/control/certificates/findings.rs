@@ -5,6 +5,7 @@ mod workload;
 
 use std::sync::Arc;
 
+use config_loader::diagnostic::codes::identity::{ID001, ID002, ID004, ID005};
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::resource::istio::ServerTlsMode;
 use config_loader::{Code, Diagnostic, ObjectRef, Severity};
@@ -87,7 +88,9 @@ fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource)
                     ProblemKind::Revoked | ProblemKind::RevokedStale
                 )
         }
-        AuthoritySource::Referred { .. } | AuthoritySource::Secret { .. } => false,
+        AuthoritySource::Referred { .. }
+        | AuthoritySource::Secret { .. }
+        | AuthoritySource::Workload(_) => false,
     };
     match of_revoked {
         true => fields.find("caCrl"),
@@ -161,7 +164,12 @@ fn at(mut found: Diagnostic, object: Option<&ObjectRef>, field: FieldPlace) -> D
 
 fn kind(kind: ProblemKind) -> (Severity, Code) {
     match kind {
+        ProblemKind::Ambiguous => (Severity::Error, codes::TLS016),
         ProblemKind::Authorities => (Severity::Error, codes::TLS007),
+        ProblemKind::Awaited => (Severity::Warning, ID001),
+        ProblemKind::Denied | ProblemKind::Withdrawn => (Severity::Error, ID002),
+        ProblemKind::Incomplete => (Severity::Warning, ID004),
+        ProblemKind::NoneFits => (Severity::Error, ID005),
         ProblemKind::Certificate => (Severity::Error, codes::TLS002),
         ProblemKind::Expired => (Severity::Error, codes::TLS005),
         ProblemKind::Foreign => (Severity::Error, codes::TLS013),
@@ -170,6 +178,7 @@ fn kind(kind: ProblemKind) -> (Severity, Code) {
         ProblemKind::Missing | ProblemKind::Unreadable => (Severity::Warning, codes::TLS001),
         ProblemKind::NotYetValid => (Severity::Error, codes::TLS006),
         ProblemKind::OtherWorkload => (Severity::Error, codes::TLS015),
+        ProblemKind::UnknownIssuer => (Severity::Error, codes::TLS017),
         ProblemKind::Revoked => (Severity::Error, codes::TLS008),
         ProblemKind::RevokedStale => (Severity::Warning, codes::TLS009),
         ProblemKind::Weak => (Severity::Warning, codes::TLS010),

@@ -49,7 +49,7 @@ use config_loader::{
     Diagnostic, Fleet, Kind, ObjectRef, Quarantined, Received, ResourceSet, Severity, Update,
 };
 use tokio::sync::{mpsc, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::compile::certificates::Scope;
 use crate::compile::security;
@@ -452,7 +452,8 @@ impl Control {
         let mut certificates = tokio::time::interval(CERTIFICATES_INTERVAL);
         certificates.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut alerts = tokio::time::interval(ALERT_INTERVAL);
-        let mut waits = tokio::time::interval(IDENTITY_INTERVAL);
+        let first = Instant::now() + IDENTITY_INTERVAL;
+        let mut waits = tokio::time::interval_at(first, IDENTITY_INTERVAL);
         loop {
             tokio::select! {
                 changed = self.found.changed() => match changed {

@@ -117,7 +117,7 @@ impl Delivered {
             let problem = self.problem.clone();
             let awaited = || {
                 let text = "no certificate has been issued yet";
-                Problem::new(ProblemKind::Awaited, Arc::clone(place), text)
+                Problem::new(ProblemKind::NotYetIssued, Arc::clone(place), text)
             };
             problem.unwrap_or_else(awaited)
         })

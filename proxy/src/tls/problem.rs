@@ -57,7 +57,7 @@ pub enum ProblemKind {
     Ambiguous,
     /// No authorities to verify peers with.
     Authorities,
-    /// Identity that its source has not delivered yet, or not renewed.
+    /// Identity that its source has failed to deliver or to renew.
     Awaited,
     /// Unreadable certificate.
     Certificate,
@@ -77,6 +77,8 @@ pub enum ProblemKind {
     Missing,
     /// Identities of a source of which none is that of the workload.
     NoneFits,
+    /// Identity that its source is asked for, without a failure so far.
+    NotYetIssued,
     /// Certificate before its validity period.
     NotYetValid,
     /// Certificate of another workload.

@@ -15,11 +15,13 @@ pub(crate) use workload::{of_another_workload, of_workload};
 
 use crate::compile::certificates::{FieldPlace, Fields, Use};
 use crate::tls::store::Status;
-use crate::tls::{AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store};
+use crate::tls::{
+    Authorities, AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store,
+};
 
 /// Returns the problems, once for each server that they affect.
 pub(crate) fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
-    let (identities, authorities) = (store.identities(), store.authorities());
+    let (identities, authorities) = statuses(store);
     let mut found = Vec::new();
     for one in uses {
         for (index, source) in one.settings.identities.iter().enumerate() {
@@ -69,6 +71,28 @@ pub(crate) fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+type Statuses = (
+    Vec<Status<IdentitySource, Identity>>,
+    Vec<Status<AuthoritySource, Authorities>>,
+);
+
+/// Returns the status of all material. Problems of a server that issues the identity of the workload are found once, and
+/// not at each resource that uses it.
+fn statuses(store: &Store) -> Statuses {
+    let (mut identities, mut authorities) = (store.identities(), store.authorities());
+    for status in &mut identities {
+        if matches!(status.source, IdentitySource::Workload(_)) {
+            status.problems.clear();
+        }
+    }
+    for status in &mut authorities {
+        if matches!(status.source, AuthoritySource::Workload(_)) {
+            status.problems.clear();
+        }
+    }
+    (identities, authorities)
 }
 
 /// Returns whether a problem is about the key of a certificate, not its chain.
@@ -166,7 +190,7 @@ fn kind(kind: ProblemKind) -> (Severity, Code) {
     match kind {
         ProblemKind::Ambiguous => (Severity::Error, codes::TLS016),
         ProblemKind::Authorities => (Severity::Error, codes::TLS007),
-        ProblemKind::Awaited => (Severity::Warning, ID001),
+        ProblemKind::Awaited | ProblemKind::NotYetIssued => (Severity::Warning, ID001),
         ProblemKind::Denied | ProblemKind::Withdrawn => (Severity::Error, ID002),
         ProblemKind::Incomplete => (Severity::Warning, ID004),
         ProblemKind::NoneFits => (Severity::Error, ID005),

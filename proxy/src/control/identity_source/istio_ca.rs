@@ -241,6 +241,7 @@ impl IstioCa {
             | Code::Cancelled
             | Code::DeadlineExceeded
             | Code::Internal
+            | Code::OutOfRange // also an answer that is too long
             | Code::ResourceExhausted
             | Code::Unavailable
             | Code::Unknown => {

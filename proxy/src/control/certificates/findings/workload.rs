@@ -24,7 +24,8 @@ pub(crate) fn of_workload(
     let mut diagnose = |problems: &[Problem], consequence: &str| {
         for problem in problems {
             let message = problem.to_string();
-            if known.iter().any(|known| known.message == message) {
+            let is_awaited = problem.kind == ProblemKind::NotYetIssued;
+            if is_awaited || known.iter().any(|known| known.message == message) {
                 continue;
             }
             let (severity, code) = kind(problem.kind);

@@ -38,6 +38,7 @@ use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
+use crate::control::identity_source;
 use crate::control::key_sets::KeySets;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
@@ -177,6 +178,8 @@ impl App {
         let publisher = reports.used_by(publisher, parts.clone());
         set_log_exporters(&reports.access_log, &settings, &telemetry, parts);
         let (follower, names) = follower(&settings, &registry)?;
+        let (source, identity) = (settings.identity_source.as_ref(), &settings.identity);
+        let delivered = identity_source::start(source, identity, &telemetry);
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
         let mut control = Control {
@@ -190,6 +193,7 @@ impl App {
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),
+            delivered,
             logged: LoggedDiagnostics::default(),
             read_namespaces: settings.read_namespaces(),
             started: settings.started.clone(),

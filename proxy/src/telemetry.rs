@@ -27,11 +27,11 @@ pub use request_tags::{MetricChanges, RequestTags};
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, ConnectionProtocol,
     ConnectionTotals, ControlStats, Counter, Decided, DestinationState, ErrorCount, FamilyRule,
-    Gauge, LimitState, ListenerStats, MemberLabels, MemberState, MemberTally, MetricRules,
-    PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally, PropagationStats, RETENTION, Reload,
-    ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels, RequestProtocol,
-    RequestRecord, RequestStats, ResponseFlags, RouteStats, RuleStats, Security, Service,
-    ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry, TagTable,
-    TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX,
+    Gauge, IdentityState, LimitState, ListenerStats, MemberLabels, MemberState, MemberTally,
+    MetricRules, PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally, PropagationStats,
+    RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels,
+    RequestProtocol, RequestRecord, RequestStats, ResponseFlags, RouteStats, RuleStats, Security,
+    Service, ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry,
+    TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX,
     WorkerCounters, WorkerId, Workload, names,
 };

@@ -16,6 +16,7 @@ use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
 use crate::control::Started;
+use crate::control::identity_source::IdentitySettings;
 use crate::control::key_sets::KeySetSettings;
 use crate::control::mesh_config::MeshConfigFile;
 use crate::control::pod_labels::PodLabelsFile;
@@ -56,6 +57,8 @@ pub struct Settings {
     pub origins: Vec<SettingOrigin>,
     /// Identity of the proxy.
     pub identity: Identity,
+    /// Server that issues the identity of the workload; `None` for files, or no identity.
+    pub identity_source: Option<IdentitySettings>,
     /// The number of workers.
     pub concurrency: NonZeroUsize,
     /// Address of the admin server.

@@ -12,8 +12,8 @@ use config_loader::{ReadOptions, parse_log_format};
 use ipnet::IpNet;
 
 use super::args::{
-    ClientCertHeaderArg, ConfigArgs, IdentityArgs, LimitArgs, MetricsArgs, SwitchArg, TracingArgs,
-    node, socket_address,
+    ClientCertHeaderArg, ConfigArgs, IdentityArgs, IdentitySourceArgs, LimitArgs, MetricsArgs,
+    SwitchArg, TracingArgs, node, socket_address,
 };
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
@@ -59,6 +59,9 @@ pub struct RunArgs {
     /// Identity of the proxy.
     #[command(flatten)]
     pub identity: IdentityArgs,
+    /// Server that issues the identity of the workload.
+    #[command(flatten)]
+    pub identity_source: IdentitySourceArgs,
     /// Settings of serving.
     #[command(flatten)]
     pub serve: ServeArgs,
@@ -357,6 +360,10 @@ impl RunArgs {
             settings.identity.pod = None;
         }
         settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
+        let cluster = self.identity.cluster.as_deref();
+        let source = &self.identity_source;
+        settings.identity_source = source.settings(&settings.identity, cluster)?;
+        settings.identity.workload.kind = source.identity.into();
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;
         settings.exit_with.clone_from(&self.pod.exit_with_pid);
@@ -419,6 +426,7 @@ impl ServeArgs {
             started: Started::default(),
             origins: Vec::new(),
             identity,
+            identity_source: None,
             concurrency: self.concurrency(),
             admin: self.admin,
             admin_hosts: self.admin_hosts()?,

@@ -17,7 +17,7 @@ mod traces;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use super::Telemetry;
 use super::access_log::AccessLog;
@@ -123,6 +123,7 @@ impl Exposition {
         let signals = traces::Signals::of(exporters, self.push.as_deref());
         let services = (self.services)();
         let families = families::control(&self.telemetry)
+            .chain(families::identity(&self.telemetry, SystemTime::now()))
             .chain(families::access_log(&self.access_log.totals()))
             .chain(self.log.iter().map(|log| families::log(log.dropped())))
             .chain(std::iter::once(traces::decisions(&self.telemetry)))

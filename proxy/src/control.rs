@@ -475,7 +475,7 @@ impl Control {
                     self.renew_certificates();
                 }
                 () = identity_source::changed(&mut self.delivered) => self.renew_certificates(),
-                _ = waits.tick() => self.tell_awaited_identity(),
+                _ = waits.tick() => self.log_awaited_identity(),
                 _ = alerts.tick() => self.alert(),
                 _ = certificates.tick() => self.renew_certificates(),
                 _ = sweep.tick() => {
@@ -497,7 +497,7 @@ impl Control {
     }
 
     /// Logs that the first identity is waited for.
-    fn tell_awaited_identity(&self) {
+    fn log_awaited_identity(&self) {
         if self.awaits_identity() && !self.publisher.has_any() {
             let why = self.publisher.certificates().own();
             let why = why.and_then(|own| own.problems.into_iter().next());

@@ -229,29 +229,23 @@ impl IstioCa {
     /// Describes the failure of a call. The message of the CA is shortened, and must not repeat the token.
     fn refusal(&self, status: &Status, token: &str) -> (Failure, Problem) {
         let IstioCaSettings { host, port, .. } = &self.settings;
-        let (failure, kind, fix) = match status.code() {
-            Code::Unauthenticated | Code::PermissionDenied => {
+        let failure = failure(status.code());
+        let (kind, fix) = match failure {
+            Failure::Denied => {
                 let file = self.settings.token.display();
                 let fix = format!(
                     "check audience, expiry and service account of the token in {file} (--ca-token), and --ca-cluster-id"
                 );
-                (Failure::Denied, ProblemKind::Denied, fix)
+                (ProblemKind::Denied, fix)
             }
-            Code::Aborted
-            | Code::Cancelled
-            | Code::DeadlineExceeded
-            | Code::Internal
-            | Code::OutOfRange // also an answer that is too long
-            | Code::ResourceExhausted
-            | Code::Unavailable
-            | Code::Unknown => {
+            Failure::Invalid => {
+                let fix = "check --identity-ttl, --trust-domain and --service-account";
+                (ProblemKind::Awaited, fix.to_owned())
+            }
+            Failure::Transient => {
                 let fix =
                     "check --ca-address, --ca-root and --ca-server-name, and that the CA runs";
-                (Failure::Transient, ProblemKind::Awaited, fix.to_owned())
-            }
-            _ => {
-                let fix = "check --identity-ttl, --trust-domain and --service-account";
-                (Failure::Invalid, ProblemKind::Awaited, fix.to_owned())
+                (ProblemKind::Awaited, fix.to_owned())
             }
         };
         let message = cause(status).replace(token, "[token]");
@@ -265,6 +259,22 @@ impl IstioCa {
     }
 }
 
+/// Returns the kind of a failure by the status of the call.
+fn failure(code: Code) -> Failure {
+    match code {
+        Code::PermissionDenied | Code::Unauthenticated => Failure::Denied,
+        Code::Aborted
+        | Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::Internal
+        | Code::OutOfRange // of an answer that is too long
+        | Code::ResourceExhausted
+        | Code::Unavailable
+        | Code::Unknown => Failure::Transient,
+        _ => Failure::Invalid,
+    }
+}
+
 /// Reads a file that a request needs.
 fn read(path: &std::path::Path, flag: &str) -> Content {
     let path: Arc<str> = path.to_string_lossy().into();
@@ -274,4 +284,38 @@ fn read(path: &std::path::Path, flag: &str) -> Content {
         fix: Some(format!("mount it, or name another file by {flag}")),
         ..problem
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_decides_when_the_ca_is_asked_again() {
+        for (expected, codes) in [
+            (
+                Failure::Transient,
+                &[
+                    Code::Unavailable,
+                    Code::DeadlineExceeded,
+                    Code::ResourceExhausted,
+                    Code::Aborted,
+                    Code::Internal,
+                    Code::Cancelled,
+                ][..],
+            ),
+            (
+                Failure::Denied,
+                &[Code::Unauthenticated, Code::PermissionDenied],
+            ),
+            (
+                Failure::Invalid,
+                &[Code::InvalidArgument, Code::Unimplemented],
+            ),
+        ] {
+            for code in codes {
+                assert_eq!(failure(*code), expected, "{code:?}");
+            }
+        }
+    }
 }

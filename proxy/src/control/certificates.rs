@@ -3,6 +3,10 @@
 //! Files are read again every few seconds and when something changes in their directory; the store compares their
 //! contents. `tls::Store` decides which version stays in effect.
 
+mod authorities;
+
+mod delivered;
+
 mod file;
 
 mod findings;
@@ -23,6 +27,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use config_loader::resource::core::{ConfigMap, Secret};
 use config_loader::{Diagnostic, Location, Name, ResourceSet};
 
+pub(super) use authorities::append;
+use authorities::of_mesh_config;
+pub use delivered::{Delivered, Material};
 pub(super) use file::file;
 pub(crate) use findings::{findings, of_another_workload};
 pub use mesh_files::{find as find_mesh_files, located};
@@ -32,7 +39,6 @@ use rustls::pki_types::pem::PemObject;
 pub use state::{expired_identity, own_state, states};
 pub use watch::Directories;
 
-use super::identity_source::Delivered;
 use crate::compile::certificates::{Scope, Use, mesh, uses, workload};
 use crate::compile::policies::client_tls::{self, ClientUse};
 use crate::identity::{Identity, IdentityKind};
@@ -376,22 +382,6 @@ impl Reader<'_> {
         let own = self.scope.namespace();
         format!("start with --namespace {namespace}, or put {name} into namespace {own}")
     }
-}
-
-/// Returns the authorities that the mesh configuration adds to those of the mesh.
-pub(super) fn of_mesh_config(identity: &Identity) -> Vec<u8> {
-    let config = &identity.mesh_config;
-    let mut content = config.authorities.as_bytes().to_vec();
-    if let Some(others) = &config.proxies.authorities {
-        append(&mut content, others.as_bytes());
-    }
-    content
-}
-
-/// Appends PEM to PEM.
-pub(super) fn append(content: &mut Vec<u8>, more: &[u8]) {
-    content.push(b'\n');
-    content.extend_from_slice(more);
 }
 
 fn place(namespace: &str, name: &str) -> String {

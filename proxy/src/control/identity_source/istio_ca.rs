@@ -5,7 +5,6 @@
 
 mod call;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +12,12 @@ use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
 
 use self::call::{CertificateAnswer, SigningRequest, call};
-use super::answer::{self, Material};
-use super::request::{CertificateRequest, KeyKind};
+use super::answer;
+use super::delivery::{Delivery, cause, now};
+use super::request::CertificateRequest;
 use super::schedule::{Delays, Failure, Schedule, Time};
-use super::{Delivery, cause, now};
-use crate::control::certificates::{append, file};
+use super::settings::IstioCaSettings;
+use crate::control::certificates::{Material, append, file};
 use crate::tls::{Facts, Problem, ProblemKind};
 
 /// Interval at which the token and the CA certificates are read.
@@ -34,27 +34,6 @@ const DELAYS: Delays = Delays {
 
 /// Maximum length of the CA's message in a finding, in characters.
 const MESSAGE_MAX: usize = 300;
-
-/// Settings of an Istio CA.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IstioCaSettings {
-    /// Host of the CA. Flag `--ca-address`.
-    pub host: String,
-    /// Port of the CA. Flag `--ca-address`.
-    pub port: u16,
-    /// Name in the certificate of the CA. Flag `--ca-server-name`, default `host`.
-    pub server_name: Option<String>,
-    /// File of the certificates that verify the CA, which are part of the bundle as well. Flag `--ca-root`.
-    pub root: PathBuf,
-    /// File of the token. Flag `--ca-token`.
-    pub token: PathBuf,
-    /// Cluster whose API server knows the token. Flag `--ca-cluster-id`.
-    pub cluster_id: String,
-    /// Life that is asked for. Flag `--identity-ttl`.
-    pub ttl: Duration,
-    /// Kind of the key. Flag `--identity-key`.
-    pub key: KeyKind,
-}
 
 /// Contents of a file as it was read last.
 type Content = Result<Vec<u8>, Problem>;

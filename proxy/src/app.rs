@@ -34,7 +34,7 @@ use config_loader::Watch;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::admin;
-use crate::control::certificates::Directories;
+use crate::control::certificates::{Delivered, Directories};
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
@@ -48,7 +48,7 @@ use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, AccessLogSettings, AccessLogTarget, AccessLogger, Exposition, LogControl,
-    MetricPush, OtlpTotals, RequestLabels, RequestStats, Telemetry, WorkerId,
+    MetricPush, OtlpTotals, PropagationStats, RequestLabels, RequestStats, Telemetry, WorkerId,
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
@@ -167,8 +167,7 @@ impl App {
         let propagation = Arc::default();
         let (found, watches, reported) = sources::follow(&settings, &propagation)?;
         let settings = settings.with_proxy_configs(&found.borrow().set);
-        let telemetry = Telemetry::with(settings.concurrency.get(), build_info(), propagation);
-        let mut reports = Reports::open(&settings, &telemetry)?;
+        let (telemetry, mut reports) = open_reports(&settings, propagation)?;
         let mut inheritance = InheritedSockets::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
         let registry = Arc::new(Registry::seeded(rand::random()));
@@ -178,8 +177,6 @@ impl App {
         let publisher = reports.used_by(publisher, parts.clone());
         set_log_exporters(&reports.access_log, &settings, &telemetry, parts);
         let (follower, names) = follower(&settings, &registry)?;
-        let (source, identity) = (settings.identity_source.as_ref(), &settings.identity);
-        let delivered = identity_source::start(source, identity, &telemetry);
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
         let mut control = Control {
@@ -193,7 +190,7 @@ impl App {
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),
-            delivered,
+            delivered: delivered(&settings, &telemetry),
             logged: LoggedDiagnostics::default(),
             read_namespaces: settings.read_namespaces(),
             started: settings.started.clone(),
@@ -283,6 +280,22 @@ impl App {
         settings.iter().flatten().for_each(Watch::look_now);
         self.reports.access_log.reopen();
     }
+}
+
+/// Makes the metrics, and opens the reports of workers.
+fn open_reports(
+    settings: &Settings,
+    propagation: Arc<PropagationStats>,
+) -> Result<(Arc<Telemetry>, Reports), StartError> {
+    let telemetry = Telemetry::with(settings.concurrency.get(), build_info(), propagation);
+    let reports = Reports::open(settings, &telemetry)?;
+    Ok((telemetry, reports))
+}
+
+/// Starts to get the identity of the workload, if a server is its source.
+fn delivered(settings: &Settings, telemetry: &Arc<Telemetry>) -> watch::Receiver<Delivered> {
+    let source = settings.identity_source.as_ref();
+    identity_source::start(source, &settings.identity, telemetry)
 }
 
 /// Makes the DNS follower of endpoint names, and the channel that it reports changes to.

@@ -60,10 +60,9 @@ use crate::telemetry::Telemetry;
 use crate::tls::Problem;
 use crate::tls::material::date;
 use advice::Advice;
-use certificates::Directories;
+use certificates::{Delivered, Directories};
 use dns::Follower;
 pub use held::HeldObject;
-use identity_source::Delivered;
 use mesh_config::MeshConfigState;
 use pod_labels::PodLabels;
 use propagation::Propagation;
@@ -484,7 +483,7 @@ impl Control {
                     self.renew_certificates();
                 }
                 () = identity_source::changed(&mut self.delivered) => self.renew_certificates(),
-                _ = waits.tick() => self.tell_awaited_identity(),
+                _ = waits.tick() => self.log_awaited_identity(),
                 _ = alerts.tick() => self.alert(),
                 _ = certificates.tick() => self.renew_certificates(),
                 _ = sweep.tick() => {
@@ -506,7 +505,7 @@ impl Control {
     }
 
     /// Logs that the first identity is waited for.
-    fn tell_awaited_identity(&self) {
+    fn log_awaited_identity(&self) {
         if self.awaits_identity() && !self.publisher.has_any() {
             let why = self.publisher.certificates().own();
             let why = why.and_then(|own| own.problems.into_iter().next());

@@ -26,7 +26,7 @@ use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::compile::certificates::Scope;
 use crate::compile::{lacks_export_listener, unknown_provider};
 use crate::control::certificates;
-use crate::control::identity_source::Delivered;
+use crate::control::certificates::Delivered;
 use crate::control::remote_clusters::workload;
 use crate::control::selected::selected;
 use crate::identity::Identity;

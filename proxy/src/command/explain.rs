@@ -15,7 +15,7 @@ use crate::app::unreadable;
 use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
 use crate::control::certificates;
-use crate::control::identity_source::Delivered;
+use crate::control::certificates::Delivered;
 use crate::control::selected::selected;
 use crate::exchange::settings::ExchangeSettings;
 use crate::explain::text::{self, Detail};

@@ -3,17 +3,23 @@
 //! Files are read again every few seconds and when something changes in their directory; the store compares their
 //! contents. `tls::Store` decides which version stays in effect.
 
+mod authorities;
+
+mod delivered;
+
 mod file;
 
 mod findings;
 
 mod mesh_files;
 
+mod state;
+
 pub(super) mod system;
 
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,25 +27,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use config_loader::resource::core::{ConfigMap, Secret};
 use config_loader::{Diagnostic, Location, Name, ResourceSet};
 
+pub(super) use authorities::append;
+use authorities::of_mesh_config;
+pub use delivered::{Delivered, Material};
 pub(super) use file::file;
 pub(crate) use findings::{findings, of_another_workload};
 pub use mesh_files::{find as find_mesh_files, located};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+pub use state::{expired_identity, own_state, states};
 pub use watch::Directories;
 
-use super::identity_source::Delivered;
 use crate::compile::certificates::{Scope, Use, mesh, uses, workload};
 use crate::compile::policies::client_tls::{self, ClientUse};
 use crate::identity::{Identity, IdentityKind};
-use crate::telemetry::{CertificateState, IdentityState};
 use crate::tls::material::UnixSeconds;
 use crate::tls::spiffe::Workload;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, MaterialContent, NamedContent};
-use crate::tls::{
-    Authorities, AuthoritySource, IdentitySource, Problem, ProblemKind, ReferredObject, Store,
-};
+use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, ReferredObject, Store};
 
 /// Keys of a Secret that may hold the value; the first existing key is used.
 const CHAIN_KEYS: [&str; 2] = ["cert", Secret::TLS_CERTIFICATE];
@@ -186,58 +192,6 @@ impl Wanted {
         }
         wanted
     }
-}
-
-/// Returns the state of each certificate for metrics.
-pub fn states(store: &Store) -> Vec<CertificateState> {
-    let identities = store.identities();
-    let own = identities.iter().map(|status| CertificateState {
-        source: status.source.to_string(),
-        expires: status.in_force.as_ref().map(|one| one.facts.not_after),
-        is_refused: status.is_refused(),
-    });
-    let authorities = store.authorities();
-    let of_clients = authorities.iter().map(|status| {
-        let facts = status.in_force.as_ref().map(|one| &one.facts);
-        let expiries = facts.into_iter().flatten().map(|facts| facts.not_after);
-        CertificateState {
-            source: format!("{} (ca)", status.source),
-            expires: expiries.min(),
-            is_refused: status.is_refused(),
-        }
-    });
-    own.chain(of_clients).collect()
-}
-
-/// Returns the state of the workload's identity for metrics.
-pub fn own_state(store: &Store, identity: &Identity) -> IdentityState {
-    let (_, root) = mesh(identity);
-    let own = store.own();
-    let has_source = own.is_some();
-    let own = own.and_then(|own| own.in_force);
-    let authorities = store.authorities();
-    let bundle = authorities.iter().find(|status| status.source == root);
-    let bundle = bundle.and_then(|status| status.in_force.as_deref());
-    let sizes = bundle.into_iter().flat_map(Authorities::bundle_sizes);
-    let mut bundles: BTreeMap<String, usize> = sizes
-        .map(|(domain, size)| (domain.to_string(), size))
-        .collect();
-    if let Some(bundle) = bundle.filter(|_| bundles.is_empty()) {
-        let domain = identity.workload.trust_domain.clone();
-        bundles.insert(domain, bundle.facts.len());
-    }
-    IdentityState {
-        has_source,
-        expires: own.map(|own| own.facts.not_after),
-        bundles,
-    }
-}
-
-/// Returns the problem of an identity that is not used since it has expired.
-pub fn expired_identity(store: &Store) -> Option<Problem> {
-    let own = store.own().filter(|own| own.in_force.is_none())?;
-    let mut problems = own.problems.into_iter();
-    problems.find(|problem| problem.kind == ProblemKind::Expired)
 }
 
 /// Reader of the sources.
@@ -428,22 +382,6 @@ impl Reader<'_> {
         let own = self.scope.namespace();
         format!("start with --namespace {namespace}, or put {name} into namespace {own}")
     }
-}
-
-/// Returns the authorities that the mesh configuration adds to those of the mesh.
-pub(super) fn of_mesh_config(identity: &Identity) -> Vec<u8> {
-    let config = &identity.mesh_config;
-    let mut content = config.authorities.as_bytes().to_vec();
-    if let Some(others) = &config.proxies.authorities {
-        append(&mut content, others.as_bytes());
-    }
-    content
-}
-
-/// Appends PEM to PEM.
-pub(super) fn append(content: &mut Vec<u8>, more: &[u8]) {
-    content.push(b'\n');
-    content.extend_from_slice(more);
 }
 
 fn place(namespace: &str, name: &str) -> String {

@@ -116,8 +116,10 @@ impl Workload {
     /// Whether a SPIFFE id is that of the workload.
     pub fn has_id(&self, id: &str) -> bool {
         if self.has_any_path {
-            let domain = trust_domain(id);
-            return domain.is_some_and(|id| self.trust_domains.iter().any(|own| **own == *id));
+            let path = |own: &Arc<str>| id.strip_prefix(SCHEME)?.strip_prefix(&**own);
+            let mut paths = self.trust_domains.iter().filter_map(path);
+            // an id without a path names the trust domain, not a workload
+            return paths.any(|path| path.len() > 1 && path.starts_with('/'));
         }
         Peer::parse(id).is_some_and(|id| self.is(&id))
     }
@@ -232,6 +234,7 @@ mod tests {
             ..workload(None)
         };
         assert_eq!(any.check(&facts(&["spiffe://td/agent/7"]), "c.pem"), Ok(()));
+        assert!(any.check(&facts(&["spiffe://td"]), "c.pem").is_err());
         let problem = any.check(&facts(&["spiffe://else/agent/7"]), "c.pem");
         assert!(
             problem

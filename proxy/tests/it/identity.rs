@@ -9,7 +9,7 @@ mod workload_api;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use ca::{Ca, Manner};
+use ca::{Behavior, Ca};
 use tonic::Code;
 
 use crate::support::eventually;
@@ -102,45 +102,45 @@ fn awaits(proxy: &Proxy, text: &str) -> bool {
 #[test]
 fn rejected_answers_leave_the_proxy_waiting_and_then_the_last_good_identity() {
     let ca = Ca::start(HOUR);
-    ca.answers(Manner::OneElement);
+    ca.answers(Behavior::OneElement);
     let origin = endpoint(&ca);
     let resources = [
         service(&origin, "HTTP", ""),
         rule("{tls: {mode: ISTIO_MUTUAL}}"),
     ];
     let proxy = client(&ca.flags("edge", "client"), &resources).spawn();
-    for (manner, code, text) in [
+    for (behavior, code, text) in [
         (
-            Manner::OneElement,
+            Behavior::OneElement,
             "TLS002",
             "the CA answered 1 certificates",
         ),
         (
-            Manner::AlienName,
+            Behavior::AlienName,
             "TLS015",
             "not for spiffe://cluster.local/ns/edge/sa/client",
         ),
-        (Manner::OtherKey, "TLS004", "the key does not belong"),
-        (Manner::Expired, "TLS005", "expired at 2020-09-13"),
-        (Manner::Huge, "ID001", "message length too large"),
+        (Behavior::OtherKey, "TLS004", "the key does not belong"),
+        (Behavior::Expired, "TLS005", "expired at 2020-09-13"),
+        (Behavior::Huge, "ID001", "message length too large"),
         (
-            Manner::Fails(Code::Unavailable),
+            Behavior::Fails(Code::Unavailable),
             "ID001",
             "as asked, [token]",
         ),
     ] {
-        ca.answers(manner);
+        ca.answers(behavior);
         let log = proxy.has_logged(text);
         let line = log.lines().find(|line| line.contains(text)).unwrap();
         assert!(line.contains(code), "{line}");
         assert!(awaits(&proxy, "the certificate of the workload"));
-        assert!(TcpStream::connect(proxy.edge).is_err(), "{manner:?}");
+        assert!(TcpStream::connect(proxy.edge).is_err(), "{behavior:?}");
     }
     // in that order, so that the delay has not grown to a minute: the first good answer has a short life
-    ca.with(|state| (state.manner, state.life) = (Manner::Signs, Duration::from_secs(9)));
+    ca.with(|state| (state.behavior, state.life) = (Behavior::Signs, Duration::from_secs(9)));
     eventually("it is ready", || proxy.is_ready());
     assert_eq!(get(&proxy).status, 200);
-    ca.answers(Manner::AlienName);
+    ca.answers(Behavior::AlienName);
     proxy.has_logged("the last good one stays in effect");
     assert_eq!(get(&proxy).status, 200);
     assert!(proxy.page("/certs").contains("ns/bank/sa/admin"));
@@ -151,14 +151,14 @@ fn rejected_answers_leave_the_proxy_waiting_and_then_the_last_good_identity() {
 #[test]
 fn ca_that_does_not_answer_is_asked_again_after_ten_seconds() {
     let ca = Ca::start(HOUR);
-    ca.answers(Manner::Never);
+    ca.answers(Behavior::Never);
     let proxy = client(&ca.flags("edge", "client"), &[]).spawn();
-    eventually("the CA is asked", || !ca.asked(CLIENT).is_empty());
-    ca.answers(Manner::Signs);
+    eventually("the CA is asked", || !ca.received(CLIENT).is_empty());
+    ca.answers(Behavior::Signs);
     eventually("it is ready", || proxy.is_ready());
     let log = proxy.has_logged("no answer within 10s");
     assert!(log.contains("ID001"), "{log}");
-    let [first, second] = &ca.asked(CLIENT)[..] else {
+    let [first, second] = &ca.received(CLIENT)[..] else {
         panic!("two requests");
     };
     assert!(second.at - first.at >= Duration::from_secs(10));
@@ -174,7 +174,7 @@ fn token_is_read_for_each_request() {
     assert!(log.contains("ID001"), "{log}");
     assert!(awaits(&proxy, "client.token"));
     assert!(
-        ca.with(|state| state.asked.is_empty()),
+        ca.with(|state| state.received.is_empty()),
         "no anonymous request"
     );
 
@@ -186,8 +186,8 @@ fn token_is_read_for_each_request() {
     );
     ca.write("client.token", CLIENT);
     eventually("it is ready", || proxy.is_ready());
-    let asked = &ca.asked(CLIENT)[0];
-    let refused = ca.asked("expired").last().unwrap().at;
+    let asked = &ca.received(CLIENT)[0];
+    let refused = ca.received("expired").last().unwrap().at;
     assert!(asked.at - refused < Duration::from_secs(15));
     assert_eq!(
         (asked.cluster.as_deref(), asked.validity),
@@ -197,6 +197,13 @@ fn token_is_read_for_each_request() {
         proxy.metric("strait_identity_renewals_total", &[("result", "succeeded")]),
         1.0
     );
+    for page in ["/certs", "/config_dump", "/stats/prometheus"] {
+        let text = proxy.page(page);
+        assert!(
+            !text.contains(CLIENT) && !text.contains("PRIVATE KEY"),
+            "{page}"
+        );
+    }
     let left = proxy.metric("strait_identity_expiry_seconds", &[]);
     assert!((3_000.0..=3_600.0).contains(&left), "{left}");
 }
@@ -218,7 +225,7 @@ fn expired_identity_is_not_used_and_nothing_is_sent_in_plain_text() {
     assert_eq!(get(&peer).status, 200);
     assert_eq!(app.connections(), 1);
 
-    ca.answers(Manner::Fails(Code::Unavailable));
+    ca.answers(Behavior::Fails(Code::Unavailable));
     for one in [&proxy, &server, &peer] {
         eventually("it is not ready", || awaits(one, "expired at"));
     }
@@ -234,7 +241,7 @@ fn expired_identity_is_not_used_and_nothing_is_sent_in_plain_text() {
     assert_eq!(proxy.metric("strait_identity_expiry_seconds", &[]), 0.0);
     proxy.has_logged("ID003");
 
-    ca.answers(Manner::Signs);
+    ca.answers(Behavior::Signs);
     for one in [&proxy, &server, &peer] {
         eventually("it is ready again", || one.is_ready());
     }
@@ -245,7 +252,7 @@ fn expired_identity_is_not_used_and_nothing_is_sent_in_plain_text() {
 #[test]
 fn no_listener_opens_before_the_first_identity() {
     let ca = Ca::start(HOUR);
-    ca.answers(Manner::Fails(Code::Unavailable));
+    ca.answers(Behavior::Fails(Code::Unavailable));
     let app = Origin::named(Back::H1, "cart");
     let proxies = ["STRICT", "PERMISSIVE"].map(|mode| {
         let (start, at) = sidecar(&ca.flags("shop", "cart"), app.address, mode);
@@ -262,7 +269,7 @@ fn no_listener_opens_before_the_first_identity() {
         assert!(awaits(proxy, "as asked"));
         assert!(TcpStream::connect(address).is_err());
     }
-    ca.answers(Manner::Signs);
+    ca.answers(Behavior::Signs);
     for (proxy, address) in &all {
         eventually("it is ready", || proxy.is_ready());
         TcpStream::connect(address).unwrap();

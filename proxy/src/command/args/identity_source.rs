@@ -34,8 +34,8 @@ pub struct IdentitySourceArgs {
         value_parser = host_port
     )]
     pub ca_address: (String, u16),
-    /// CA certificates that verify this CA, PEM; they also verify other workloads, together with those that it answers. Changes
-    /// are followed
+    /// CA certificates that verify this CA, PEM; with the certificates of its newest answer, they also verify other workloads.
+    /// Changes are followed
     #[arg(
         long,
         value_name = "FILE",

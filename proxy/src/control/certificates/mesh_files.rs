@@ -24,7 +24,7 @@ pub fn find(identity: &Identity) -> Result<FileSet, Problem> {
     })
 }
 
-/// Returns the identity with the names of its files; with those that it has if there are two sets.
+/// Returns the identity with the names of the files in its directory. Two sets of files leave its names unchanged.
 pub fn located(mut identity: Identity) -> Identity {
     if let Ok(set) = find(&identity) {
         identity.workload.file_set = set;

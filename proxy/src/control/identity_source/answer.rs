@@ -1,26 +1,12 @@
 //! Checks of an issued certificate, before it becomes the identity of the workload.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use crate::control::certificates::Material;
 use crate::tls::material::{AuthoritiesPem, IdentityPem, UnixSeconds};
 use crate::tls::spiffe::Workload;
 use crate::tls::{Authorities, Facts, Identity, Problem, ProblemKind};
 
 /// Difference of the clocks of the proxy and of the CA that is tolerated.
 const SKEW: UnixSeconds = 60;
-
-/// Identity that a source has delivered, as PEM. The key is in memory only.
-pub(super) struct Material {
-    /// Certificate chain, the workload's own first.
-    pub chain: Vec<u8>,
-    /// Private key.
-    pub key: Vec<u8>,
-    /// CA certificates by trust domain.
-    pub bundles: BTreeMap<Arc<str>, Vec<u8>>,
-    /// Revocation lists.
-    pub revoked: Option<Vec<u8>>,
-}
 
 /// Checks a delivered identity, and returns its certificate.
 ///
@@ -62,6 +48,8 @@ pub(super) fn check(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::pki::{Authority, Leaf, Pair};
 

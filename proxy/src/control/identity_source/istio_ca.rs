@@ -5,7 +5,6 @@
 
 mod call;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +12,12 @@ use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
 
 use self::call::{CertificateAnswer, SigningRequest, call};
-use super::answer::{self, Material};
-use super::request::{CertificateRequest, KeyKind};
+use super::answer;
+use super::delivery::{Delivery, cause, now};
+use super::request::CertificateRequest;
 use super::schedule::{Delays, Failure, Schedule, Time};
-use super::{Delivery, cause, now};
-use crate::control::certificates::{append, file};
+use super::settings::IstioCaSettings;
+use crate::control::certificates::{Material, append, file};
 use crate::tls::{Facts, Problem, ProblemKind};
 
 /// Interval at which the token and the CA certificates are read.
@@ -34,27 +34,6 @@ const DELAYS: Delays = Delays {
 
 /// Maximum length of the CA's message in a finding, in characters.
 const MESSAGE_MAX: usize = 300;
-
-/// Settings of an Istio CA.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IstioCaSettings {
-    /// Host of the CA. Flag `--ca-address`.
-    pub host: String,
-    /// Port of the CA. Flag `--ca-address`.
-    pub port: u16,
-    /// Name in the certificate of the CA. Flag `--ca-server-name`, default `host`.
-    pub server_name: Option<String>,
-    /// File of the certificates that verify the CA, which are part of the bundle as well. Flag `--ca-root`.
-    pub root: PathBuf,
-    /// File of the token. Flag `--ca-token`.
-    pub token: PathBuf,
-    /// Cluster whose API server knows the token. Flag `--ca-cluster-id`.
-    pub cluster_id: String,
-    /// Life that is asked for. Flag `--identity-ttl`.
-    pub ttl: Duration,
-    /// Kind of the key. Flag `--identity-key`.
-    pub key: KeyKind,
-}
 
 /// Contents of a file as it was read last.
 type Content = Result<Vec<u8>, Problem>;
@@ -229,29 +208,23 @@ impl IstioCa {
     /// Describes the failure of a call. The message of the CA is shortened, and must not repeat the token.
     fn refusal(&self, status: &Status, token: &str) -> (Failure, Problem) {
         let IstioCaSettings { host, port, .. } = &self.settings;
-        let (failure, kind, fix) = match status.code() {
-            Code::Unauthenticated | Code::PermissionDenied => {
+        let failure = failure(status.code());
+        let (kind, fix) = match failure {
+            Failure::Denied => {
                 let file = self.settings.token.display();
                 let fix = format!(
                     "check audience, expiry and service account of the token in {file} (--ca-token), and --ca-cluster-id"
                 );
-                (Failure::Denied, ProblemKind::Denied, fix)
+                (ProblemKind::Denied, fix)
             }
-            Code::Aborted
-            | Code::Cancelled
-            | Code::DeadlineExceeded
-            | Code::Internal
-            | Code::OutOfRange // also an answer that is too long
-            | Code::ResourceExhausted
-            | Code::Unavailable
-            | Code::Unknown => {
+            Failure::Invalid => {
+                let fix = "check --identity-ttl, --trust-domain and --service-account";
+                (ProblemKind::Awaited, fix.to_owned())
+            }
+            Failure::Transient => {
                 let fix =
                     "check --ca-address, --ca-root and --ca-server-name, and that the CA runs";
-                (Failure::Transient, ProblemKind::Awaited, fix.to_owned())
-            }
-            _ => {
-                let fix = "check --identity-ttl, --trust-domain and --service-account";
-                (Failure::Invalid, ProblemKind::Awaited, fix.to_owned())
+                (ProblemKind::Awaited, fix.to_owned())
             }
         };
         let message = cause(status).replace(token, "[token]");
@@ -265,6 +238,22 @@ impl IstioCa {
     }
 }
 
+/// Returns the kind of a failure by the status of the call.
+fn failure(code: Code) -> Failure {
+    match code {
+        Code::PermissionDenied | Code::Unauthenticated => Failure::Denied,
+        Code::Aborted
+        | Code::Cancelled
+        | Code::DeadlineExceeded
+        | Code::Internal
+        | Code::OutOfRange // of an answer that is too long
+        | Code::ResourceExhausted
+        | Code::Unavailable
+        | Code::Unknown => Failure::Transient,
+        _ => Failure::Invalid,
+    }
+}
+
 /// Reads a file that a request needs.
 fn read(path: &std::path::Path, flag: &str) -> Content {
     let path: Arc<str> = path.to_string_lossy().into();
@@ -274,4 +263,38 @@ fn read(path: &std::path::Path, flag: &str) -> Content {
         fix: Some(format!("mount it, or name another file by {flag}")),
         ..problem
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_decides_when_the_ca_is_asked_again() {
+        for (expected, codes) in [
+            (
+                Failure::Transient,
+                &[
+                    Code::Unavailable,
+                    Code::DeadlineExceeded,
+                    Code::ResourceExhausted,
+                    Code::Aborted,
+                    Code::Internal,
+                    Code::Cancelled,
+                ][..],
+            ),
+            (
+                Failure::Denied,
+                &[Code::Unauthenticated, Code::PermissionDenied],
+            ),
+            (
+                Failure::Invalid,
+                &[Code::InvalidArgument, Code::Unimplemented],
+            ),
+        ] {
+            for code in codes {
+                assert_eq!(failure(*code), expected, "{code:?}");
+            }
+        }
+    }
 }

@@ -4,8 +4,6 @@
 mod message;
 
 use std::future::pending;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -14,8 +12,9 @@ use tonic::{Code, Status, Streaming};
 
 use self::message::{SvidResponse, fetch};
 use super::answer;
+use super::delivery::{Delivery, cause, now};
 use super::schedule::{Delays, Failure, Schedule, Time};
-use super::{Delivery, cause, now};
+use super::settings::{AgentEndpoint, WorkloadApiSettings};
 use crate::tls::{Problem, ProblemKind};
 
 /// Delays after a stream has ended.
@@ -23,24 +22,6 @@ const DELAYS: Delays = Delays {
     transient: [Duration::from_millis(200), Duration::from_secs(30)],
     denied: [Duration::from_millis(200), Duration::from_secs(30)],
 };
-
-/// Settings of a SPIFFE Workload API.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadApiSettings {
-    /// Endpoint of the agent. Flag `--workload-api`.
-    pub endpoint: AgentEndpoint,
-    /// Hint of the identity to use, if the workload has several. Flag `--workload-api-hint`.
-    pub hint: Option<String>,
-}
-
-/// Endpoint of an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AgentEndpoint {
-    /// TCP address.
-    Tcp(SocketAddr),
-    /// Unix socket.
-    Unix(PathBuf),
-}
 
 /// Client of a SPIFFE Workload API.
 pub(super) struct WorkloadApi {

@@ -122,7 +122,7 @@ fn key_of_another_certificate_is_a_problem_after_five_seconds() {
 
     for seconds in [6, 10] {
         store.update(half(), NOW + seconds);
-        assert_eq!(state(&store).0, vec![], "it begins anew");
+        assert_eq!(state(&store).0, vec![], "the time starts again");
     }
     store.update(half(), NOW + 11);
     assert_eq!(

@@ -35,7 +35,7 @@ struct CertificateAnswer {
 
 /// Answer of the CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum Behavior {
     AlienName,
     Expired,
     Fails(Code),
@@ -48,7 +48,7 @@ pub(crate) enum Manner {
 
 /// Request as the CA received it.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) at: Duration,
     pub(crate) token: String,
     pub(crate) cluster: Option<String>,
@@ -58,12 +58,12 @@ pub(crate) struct Asked {
 }
 
 pub(crate) struct State {
-    pub(crate) manner: Manner,
+    pub(crate) behavior: Behavior,
     /// Authority that signs.
     pub(crate) authority: Authority,
     /// Life of certificates.
     pub(crate) life: Duration,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) received: Vec<ReceivedRequest>,
 }
 
 /// CA on a socket, with the files of its clients.
@@ -84,10 +84,10 @@ impl Ca {
         std::fs::write(directory.path().join("root.pem"), authority.pem()).unwrap();
         let terms = Terms::new(&authority.server(&["127.0.0.1"]));
         let state = Arc::new(Mutex::new(State {
-            manner: Manner::Signs,
+            behavior: Behavior::Signs,
             authority,
             life,
-            asked: Vec::new(),
+            received: Vec::new(),
         }));
         let shared = Arc::clone(&state);
         let server = TlsOrigin::serving(Speaks::H2, &terms, move |request| {
@@ -105,13 +105,13 @@ impl Ca {
         run(&mut self.state.lock().unwrap())
     }
 
-    pub(crate) fn answers(&self, manner: Manner) {
-        self.with(|state| state.manner = manner);
+    pub(crate) fn answers(&self, behavior: Behavior) {
+        self.with(|state| state.behavior = behavior);
     }
 
     /// Returns the requests with this token.
-    pub(crate) fn asked(&self, token: &str) -> Vec<Asked> {
-        let asked = self.with(|state| state.asked.clone());
+    pub(crate) fn received(&self, token: &str) -> Vec<ReceivedRequest> {
+        let asked = self.with(|state| state.received.clone());
         asked.into_iter().filter(|one| one.token == token).collect()
     }
 
@@ -201,7 +201,7 @@ fn sign(
         Some(prost_types::value::Kind::StringValue(String::new()))
     );
     let until = at + state.life;
-    state.asked.push(Asked {
+    state.received.push(ReceivedRequest {
         at,
         token: token.clone(),
         cluster,
@@ -213,24 +213,24 @@ fn sign(
             "no workload: {token}"
         ))));
     };
-    let id = match state.manner {
-        Manner::AlienName => "spiffe://cluster.local/ns/bank/sa/admin".to_owned(),
+    let id = match state.behavior {
+        Behavior::AlienName => "spiffe://cluster.local/ns/bank/sa/admin".to_owned(),
         _ => format!("spiffe://cluster.local/ns/{namespace}/sa/{account}"),
     };
-    let until = match state.manner {
-        Manner::Expired => Duration::from_secs(1_600_000_000),
+    let until = match state.behavior {
+        Behavior::Expired => Duration::from_secs(1_600_000_000),
         _ => until,
     };
     let ca = &state.authority;
-    let leaf = match state.manner {
-        Manner::OtherKey => ca.server(&[&id]).chain,
+    let leaf = match state.behavior {
+        Behavior::OtherKey => ca.server(&[&id]).chain,
         _ => ca.sign(&asked.csr, &id, until),
     };
-    let cert_chain = match state.manner {
-        Manner::Fails(code) => return Some(Err(Status::new(code, format!("as asked, {token}")))),
-        Manner::Huge => vec![leaf, "x".repeat(10 << 20)],
-        Manner::Never => return None,
-        Manner::OneElement => vec![leaf],
+    let cert_chain = match state.behavior {
+        Behavior::Fails(code) => return Some(Err(Status::new(code, format!("as asked, {token}")))),
+        Behavior::Huge => vec![leaf, "x".repeat(10 << 20)],
+        Behavior::Never => return None,
+        Behavior::OneElement => vec![leaf],
         _ => vec![leaf, ca.pem()],
     };
     Some(Ok(CertificateAnswer { cert_chain }))

@@ -63,7 +63,7 @@ fn certificates_are_renewed_at_half_of_their_life_under_load() {
     let life = Duration::from_secs(4);
     let ca = Ca::start(life);
     let mesh = Mesh::start(&ca);
-    let asked = || ["shop/cart", "edge/client"].map(|token| ca.asked(token));
+    let asked = || ["shop/cart", "edge/client"].map(|token| ca.received(token));
     let count = mesh.under_load(|| {
         eventually("each is renewed ten times", || {
             asked().iter().all(|asked| asked.len() > 10)
@@ -96,7 +96,7 @@ fn root_is_rotated_without_a_failed_handshake() {
             });
         }
     };
-    let signs = || ["shop/cart", "edge/client"].map(|token| ca.asked(token).len());
+    let signs = || ["shop/cart", "edge/client"].map(|token| ca.received(token).len());
     let is_renewed = |before: [usize; 2]| {
         eventually("both are renewed", || {
             signs()

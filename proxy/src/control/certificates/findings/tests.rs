@@ -6,7 +6,7 @@ use config_loader::{Diagnostics, load_bytes};
 use super::super::{look, now};
 use super::*;
 use crate::compile::certificates::Scope;
-use crate::control::identity_source::Delivered;
+use crate::control::certificates::Delivered;
 use crate::control::remote_clusters::ClustersFile;
 use crate::identity::Identity as Proxy;
 use crate::pki::{Authority, Leaf};

@@ -15,8 +15,8 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::IstioCaSettings;
-use crate::control::identity_source::cause;
+use crate::control::identity_source::delivery::cause;
+use crate::control::identity_source::settings::IstioCaSettings;
 
 const CREATE: &str = "/istio.v1.auth.IstioCertificateService/CreateCertificate";
 

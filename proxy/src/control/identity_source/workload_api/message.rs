@@ -11,8 +11,8 @@ use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use super::super::answer::Material;
-use super::super::cause;
+use crate::control::certificates::Material;
+use crate::control::identity_source::delivery::cause;
 use crate::tls::pem::{CERTIFICATE, PRIVATE_KEY, REVOCATION_LIST, pem, split};
 use crate::tls::spiffe::{self, Workload};
 use crate::tls::{Problem, ProblemKind};

@@ -18,13 +18,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::ApiServer;
-use inject::Settings;
 use kube::api::Api;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use self::review::Known;
+use self::secret::Served;
 use crate::remote::Remote;
 
 pub use cluster::settings_of;
@@ -100,7 +101,14 @@ impl Webhook {
             certificate.clone(),
             bundled,
         ));
-        let injector = Arc::new(Injector::new(followed, namespaces, version, client, &self));
+        let injector = Arc::new(Injector::new(Known {
+            settings: followed,
+            namespaces,
+            kubernetes: version,
+            client,
+            adopts_istio_injection: self.adopts_istio_injection,
+            own_namespace: self.namespace.clone(),
+        }));
         let (stopping, is_stopping) = watch::channel(false);
         let (closing, is_closing) = watch::channel(false);
         let addresses = (
@@ -134,13 +142,6 @@ fn address(listener: &TcpListener) -> Result<SocketAddr, String> {
     listener.local_addr().map_err(|error| error.to_string())
 }
 
-/// Certificate in use: its TLS settings, and the CA that clients trust, as PEM.
-#[derive(Clone, Debug)]
-struct Served {
-    tls: Arc<ServerConfig>,
-    authorities: String,
-}
-
 fn certificate_of(
     served: watch::Receiver<Option<Served>>,
 ) -> impl Fn() -> Option<Arc<ServerConfig>> {
@@ -150,14 +151,6 @@ fn certificate_of(
             .as_ref()
             .map(|served| Arc::clone(&served.tls))
     }
-}
-
-/// Checks the text of a file with settings.
-///
-/// # Errors
-/// A message with the location of each error.
-pub fn parse_settings(file: &str, text: &str) -> Result<Settings, String> {
-    inject::stream::settings(&Settings::default(), file, text).map_err(|errors| errors.join("\n"))
 }
 
 #[cfg(test)]

@@ -302,58 +302,58 @@ impl Settings {
     }
 
     fn errors(&self) -> Vec<SettingError> {
-        let checks = [
+        let selectors = [("never", &self.never), ("always", &self.always)];
+        let selectors = selectors.into_iter().flat_map(|(name, list)| {
+            let checked = list.iter().map(|text| Selector::parse(text).map(drop));
+            checked.map(move |check| (name, check))
+        });
+        let wrong = self.checks().into_iter().chain(selectors);
+        let wrong = wrong.filter_map(|(path, check)| {
+            let path = path.split('.').map(str::to_owned).collect();
+            let message = check.err()?.to_owned();
+            Some(SettingError { path, message })
+        });
+        wrong.collect()
+    }
+
+    /// Checks of values, by the path of the setting.
+    fn checks(&self) -> [(&'static str, Result<(), &'static str>); 14] {
+        use grammar::{ports, ranges};
+        let (of_ranges, of_outbound) = (&self.outbound_ranges, &self.outbound_ports);
+        let of_inbound = &self.inbound_ports;
+        let policies = ["Always", "IfNotPresent", "Never"];
+        let is = |holds: bool, fix: &'static str| holds.then_some(()).ok_or(fix);
+        [
             (
                 "image",
-                (!self.image.is_empty())
-                    .then_some(())
-                    .ok_or("write the name of an image"),
+                is(!self.image.is_empty(), "write the name of an image"),
             ),
             (
                 "imagePullPolicy",
                 one_of(
                     &self.image_pull_policy,
-                    &["Always", "IfNotPresent", "Never"],
+                    &policies,
                     "write Always, IfNotPresent or Never",
                 ),
             ),
             ("revision", grammar::label_value(&self.revision)),
-            (
-                "outboundRanges.include",
-                grammar::ranges(&self.outbound_ranges.include, true),
-            ),
-            (
-                "outboundRanges.exclude",
-                grammar::ranges(&self.outbound_ranges.exclude, false),
-            ),
-            (
-                "outboundPorts.include",
-                grammar::ports(&self.outbound_ports.include, false),
-            ),
-            (
-                "outboundPorts.exclude",
-                grammar::ports(&self.outbound_ports.exclude, false),
-            ),
-            (
-                "inboundPorts.include",
-                grammar::ports(&self.inbound_ports.include, true),
-            ),
-            (
-                "inboundPorts.exclude",
-                grammar::ports(&self.inbound_ports.exclude, false),
-            ),
+            ("outboundRanges.include", ranges(&of_ranges.include, true)),
+            ("outboundRanges.exclude", ranges(&of_ranges.exclude, false)),
+            ("outboundPorts.include", ports(&of_outbound.include, false)),
+            ("outboundPorts.exclude", ports(&of_outbound.exclude, false)),
+            ("inboundPorts.include", ports(&of_inbound.include, true)),
+            ("inboundPorts.exclude", ports(&of_inbound.exclude, false)),
             (
                 "proxyUid",
-                (self.proxy_uid > 0)
-                    .then_some(())
-                    .ok_or("write a user other than 0"),
+                is(self.proxy_uid > 0, "write a user other than 0"),
             ),
             ("control.ca", self.checks_ca()),
             (
                 "logLevel",
-                (!self.log_level.is_empty())
-                    .then_some(())
-                    .ok_or("write error, warn, info, debug or trace"),
+                is(
+                    !self.log_level.is_empty(),
+                    "write error, warn, info, debug or trace",
+                ),
             ),
             (
                 "accessLog",
@@ -364,21 +364,7 @@ impl Settings {
                 ),
             ),
             ("resources", grammar::resources(&self.resources)),
-        ];
-        let selectors = [("never", &self.never), ("always", &self.always)];
-        let selectors = selectors.into_iter().flat_map(|(name, list)| {
-            list.iter()
-                .map(move |text| (name, Selector::parse(text).map(drop)))
-        });
-        let wrong = checks
-            .into_iter()
-            .chain(selectors)
-            .filter_map(|(path, check)| {
-                let path = path.split('.').map(str::to_owned).collect();
-                let message = check.err()?.to_owned();
-                Some(SettingError { path, message })
-            });
-        wrong.collect()
+        ]
     }
 
     fn checks_ca(&self) -> Result<(), &'static str> {

@@ -12,7 +12,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::Served;
+use super::secret::Served;
 
 /// Pauses between attempts: the first ones, and the longest.
 const RETRY_FIRST: Duration = Duration::from_millis(100);

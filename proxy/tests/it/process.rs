@@ -222,7 +222,7 @@ fn page_at(address: SocketAddr, path: &str) -> String {
     let mut client = Raw::connect(address);
     let head = format!("GET {path} HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n");
     let mut text = String::new();
-    let stream = client.send(head).stream();
+    let mut stream = client.send(head).stream();
     stream.read_to_string(&mut text).unwrap();
     text
 }

@@ -1,4 +1,5 @@
-//! `strait control --inject`: the webhook that adds sidecars to pods when the API server creates them.
+//! `strait control --inject`: the webhook that adds sidecars to pods when the API server creates them, and the one that
+//! refuses invalid resources.
 //!
 //! Every replica serves. They share a Secret with the certificate, and each of them writes its CA to the configuration of
 //! the webhook, so that none leads. Nothing is stored on a disk.
@@ -7,10 +8,12 @@ mod bundle;
 pub mod certificate;
 mod cluster;
 mod health;
+mod response;
 mod review;
 mod secret;
 mod serve;
 mod settings;
+mod validate;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::ApiServer;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use kube::api::Api;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
@@ -51,6 +57,8 @@ pub struct Webhook {
     pub names: Vec<String>,
     /// File with the settings of the injection; followed. `None` for the defaults.
     pub settings: Option<PathBuf>,
+    /// Whether resources are validated as well.
+    pub validates: bool,
     /// Whether the namespace label `istio-injection: enabled` is consent.
     pub adopts_istio_injection: bool,
     /// Time between the signal to end and the end of the listeners.
@@ -88,6 +96,7 @@ impl Webhook {
         let revision = followed.borrow().revision.clone();
         let (tls, certificate) = watch::channel(None);
         let (bundled, is_bundled) = watch::channel(false);
+        let (validated, _) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let namespaces = cluster::follow_namespaces(&client, &mut tasks);
         let version = cluster::follow_version(&client, &mut tasks);
@@ -95,17 +104,26 @@ impl Webhook {
         let secrets = Api::namespaced(client.clone(), &self.namespace);
         let secret = secret::name_for(&revision);
         tasks.spawn(secret::follow(secrets, secret, self.names.clone(), tls));
-        tasks.spawn(bundle::follow(
+        tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
             client.clone(),
-            revision,
+            revision.clone(),
             certificate.clone(),
             bundled,
         ));
+        if self.validates {
+            tasks.spawn(bundle::follow::<ValidatingWebhookConfiguration>(
+                client.clone(),
+                revision,
+                certificate.clone(),
+                validated,
+            ));
+        }
         let injector = Arc::new(Injector::new(Known {
             settings: followed,
             namespaces,
             kubernetes: version,
             client,
+            validates: self.validates,
             adopts_istio_injection: self.adopts_istio_injection,
             own_namespace: self.namespace.clone(),
         }));

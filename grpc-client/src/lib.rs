@@ -15,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tonic::codegen::Service;
 use tonic::transport::{Channel, Endpoint};
@@ -102,6 +102,26 @@ pub fn channel(host: &str, port: u16, tls: Option<&TlsConnector>) -> Result<Chan
     channel_with(host, port, tls, Arc::new(|| ()))
 }
 
+/// Server of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct Server<'a> {
+    /// DNS name or address; an IPv6 address is written without brackets.
+    pub host: &'a str,
+    /// Port.
+    pub port: u16,
+    /// Name or address in the certificate of the server.
+    pub name: &'a str,
+}
+
+/// Creates a channel with TLS as [`channel`] does, to a server whose certificate may have another name than its host.
+///
+/// # Errors
+///
+/// Returns a message if host or name is neither a DNS name nor an address.
+pub fn channel_to(server: Server<'_>, tls: &TlsConnector) -> Result<Channel, String> {
+    connecting(server, Some(tls), Arc::new(|| ()))
+}
+
 /// Creates a channel as [`channel`] does, and calls `on_read` whenever data is received.
 ///
 /// # Errors
@@ -113,11 +133,20 @@ pub fn channel_with(
     tls: Option<&TlsConnector>,
     on_read: OnRead,
 ) -> Result<Channel, String> {
+    let name = host;
+    connecting(Server { host, port, name }, tls, on_read)
+}
+
+fn connecting(
+    Server { host, port, name }: Server<'_>,
+    tls: Option<&TlsConnector>,
+    on_read: OnRead,
+) -> Result<Channel, String> {
     let tls = match tls {
         None => None,
         Some(tls) => {
-            let name = ServerName::try_from(host.to_owned())
-                .map_err(|_| format!("{host:?} is no host name and no address"))?;
+            let name = ServerName::try_from(name.to_owned())
+                .map_err(|_| format!("{name:?} is no host name and no address"))?;
             Some((tls.clone(), name))
         }
     };
@@ -139,6 +168,12 @@ pub fn channel_with(
         on_read,
     };
     Ok(endpoint.connect_with_connector_lazy(connect))
+}
+
+/// Creates a channel without TLS to a Unix socket. It connects when it is first used.
+pub fn unix_channel(path: PathBuf) -> Channel {
+    let endpoint = Endpoint::from_static("http://localhost").connect_timeout(CONNECT_MAX);
+    endpoint.connect_with_connector_lazy(ConnectUnix(path))
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -248,6 +283,25 @@ impl Service<Uri> for Connect {
             };
             Ok(TokioIo::new(io))
         })
+    }
+}
+
+/// Connector for one Unix socket.
+#[derive(Clone)]
+struct ConnectUnix(PathBuf);
+
+impl Service<Uri> for ConnectUnix {
+    type Response = TokioIo<UnixStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let path = self.0.clone();
+        Box::pin(async move { Ok(TokioIo::new(UnixStream::connect(path).await?)) })
     }
 }
 

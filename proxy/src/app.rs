@@ -3,11 +3,14 @@
 mod admin_sockets;
 mod certificates;
 mod dumped_resources;
+mod export_settings;
+mod exports;
 mod handover;
 mod names;
 mod origins;
 pub mod pages;
 mod pool_sweep;
+mod provider_transport;
 mod readiness;
 mod service_manager;
 mod service_name;
@@ -15,7 +18,6 @@ mod settings;
 mod shutdown;
 mod signals;
 mod sources;
-mod span_transport;
 mod start_error;
 mod takeover;
 mod trace_settings;
@@ -31,10 +33,12 @@ use std::time::Duration;
 use config_loader::Watch;
 use tokio::sync::{Notify, mpsc, watch};
 
+use crate::admin;
 use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
+use crate::control::identity_source;
 use crate::control::key_sets::KeySets;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
@@ -43,14 +47,16 @@ use crate::exchange::{Worker, WorkerParts, select};
 use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
-    AccessLog, AccessLogSettings, AccessLogTarget, Exposition, LogControl, RequestLabels,
-    RequestStats, Telemetry, WorkerId,
+    AccessLog, AccessLogSettings, AccessLogTarget, AccessLogger, Exposition, LogControl,
+    MetricPush, OtlpTotals, RequestLabels, RequestStats, Telemetry, WorkerId,
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
 use traffic::registry::Registry;
 
 use self::admin_sockets::AdminSockets;
+pub use self::export_settings::{CollectorSettings, ExportSettings};
+use self::exports::{push_metrics, set_log_exporters};
 use self::handover::{EndReceiver, InheritedSockets};
 pub use self::origins::{OriginKind, SettingOrigin};
 use self::pool_sweep::sweep;
@@ -69,8 +75,8 @@ pub use self::workload::WorkloadProcess;
 /// Maximum time for the access log to write its queued lines when the process ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// Maximum time for spans to be sent when the process ends.
-const SPAN_FLUSH_MAX: Duration = Duration::from_secs(2);
+/// Maximum time for telemetry to be sent when the process ends.
+const EXPORT_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Serves until a signal or the admin server ends it; blocks.
 ///
@@ -162,15 +168,18 @@ impl App {
         let (found, watches, reported) = sources::follow(&settings, &propagation)?;
         let settings = settings.with_proxy_configs(&found.borrow().set);
         let telemetry = Telemetry::with(settings.concurrency.get(), build_info(), propagation);
-        let reports = Reports::open(&settings, &telemetry)?;
+        let mut reports = Reports::open(&settings, &telemetry)?;
         let mut inheritance = InheritedSockets::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
         let registry = Arc::new(Registry::seeded(rand::random()));
         let (certificates, slot): (Arc<Store>, SnapshotSlot) = Default::default();
         let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
-        let parts = sender_parts(&settings, &slot, &telemetry, &registry, &reports);
-        let publisher = reports.used_by(publisher, parts);
+        let parts = sender_parts(&settings, &slot, &telemetry, &registry);
+        let publisher = reports.used_by(publisher, parts.clone());
+        set_log_exporters(&reports.access_log, &settings, &telemetry, parts);
         let (follower, names) = follower(&settings, &registry)?;
+        let (source, identity) = (settings.identity_source.as_ref(), &settings.identity);
+        let delivered = identity_source::start(source, identity, &telemetry);
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
         let mut control = Control {
@@ -184,6 +193,7 @@ impl App {
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),
+            delivered,
             logged: LoggedDiagnostics::default(),
             read_namespaces: settings.read_namespaces(),
             started: settings.started.clone(),
@@ -196,6 +206,8 @@ impl App {
         let workers = start_workers(&settings, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
+        let exposition = reports.exposition(&telemetry, &logging, &slot);
+        reports.push_metrics(&settings, reports.exposition(&telemetry, &logging, &slot))?;
         let sources = pages::Sources {
             slot,
             certificates,
@@ -205,7 +217,7 @@ impl App {
             found,
             drain: trigger,
             quit: Arc::clone(&quit),
-            exposition: reports.exposition(&telemetry, &logging),
+            exposition,
             telemetry,
             settings: settings.clone(),
             logging,
@@ -258,8 +270,7 @@ impl App {
         }
         self.shutdown.stop();
         let joined = self.workers.join();
-        self.reports.traces.shut_down(SPAN_FLUSH_MAX).await;
-        self.reports.access_log.shut_down(LOG_FLUSH_MAX);
+        self.reports.shut_down().await;
         joined.map_err(|worker| broken("worker ended by a fault")(worker))?;
         ended
     }
@@ -303,8 +314,13 @@ fn publisher(
 
 fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
     let workers = settings.concurrency.get();
+    let records = settings.exports.logs.as_ref();
+    let with_records = |log: AccessLog| match records {
+        Some((_, format)) => log.with_records(format.clone()),
+        None => log,
+    };
     let Some(format) = settings.access_log.clone() else {
-        return Ok(AccessLog::off(workers));
+        return Ok(with_records(AccessLog::off(workers)));
     };
     let log = AccessLogSettings {
         format,
@@ -321,13 +337,17 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
         }
         _ => "the access log cannot be opened".to_owned(),
     };
-    AccessLog::start(log).map_err(failed(&what))
+    let log = AccessLog::start(log).map_err(failed(&what))?;
+    Ok(with_records(log))
 }
 
 /// Reports of workers about requests.
 struct Reports {
     access_log: Arc<AccessLog>,
     traces: Traces,
+    /// Counts of requests with metrics; `None` if none are sent.
+    push_totals: Option<Arc<OtlpTotals>>,
+    push: Option<MetricPush>,
 }
 
 impl Reports {
@@ -335,6 +355,8 @@ impl Reports {
         Ok(Self {
             access_log: Arc::new(open_access_log(settings)?),
             traces: Traces::new(settings, telemetry),
+            push_totals: settings.exports.metrics.as_ref().map(|_| Arc::default()),
+            push: None,
         })
     }
 
@@ -348,9 +370,45 @@ impl Reports {
         publisher.with_exporter(self.traces.starter(senders))
     }
 
-    fn exposition(&self, telemetry: &Arc<Telemetry>, log: &LogControl) -> Exposition {
+    fn exposition(
+        &self,
+        telemetry: &Arc<Telemetry>,
+        log: &LogControl,
+        slot: &SnapshotSlot,
+    ) -> Exposition {
+        let slot = Arc::clone(slot);
         Exposition::new(Arc::clone(telemetry), Arc::clone(&self.access_log))
             .with_logs(log.clone(), self.traces.exporter().cloned())
+            .with_push(self.push_totals.clone())
+            .with_services(move || admin::service_states(&slot.load()))
+    }
+
+    /// Starts to send metrics, if settings say so.
+    fn push_metrics(
+        &mut self,
+        settings: &Settings,
+        exposition: Exposition,
+    ) -> Result<(), StartError> {
+        if let Some(totals) = &self.push_totals {
+            self.push = push_metrics(settings, exposition, totals)?;
+        }
+        Ok(())
+    }
+
+    /// Sends and writes what waits.
+    async fn shut_down(&self) {
+        let logs = async {
+            for exporter in self.access_log.exporters() {
+                exporter.shut_down(EXPORT_FLUSH_MAX).await;
+            }
+        };
+        let push = async {
+            if let Some(push) = &self.push {
+                push.shut_down(EXPORT_FLUSH_MAX).await;
+            }
+        };
+        tokio::join!(self.traces.shut_down(EXPORT_FLUSH_MAX), logs, push);
+        self.access_log.shut_down(LOG_FLUSH_MAX);
     }
 }
 
@@ -364,19 +422,17 @@ fn unrouted(telemetry: &Telemetry) -> Arc<RequestStats> {
     })
 }
 
-/// Returns the parts of the worker that sends spans to a provider, which has no listeners.
+/// Returns the parts of a worker that sends telemetry to a provider, which has no listeners and logs nothing.
 fn sender_parts(
     settings: &Settings,
     slot: &SnapshotSlot,
     telemetry: &Arc<Telemetry>,
     registry: &Arc<Registry>,
-    reports: &Reports,
-) -> impl Fn() -> WorkerParts + Send + Sync + 'static {
-    let (slot, telemetry, registry, access_log) = (
+) -> impl Fn() -> WorkerParts + Clone + Send + Sync + 'static {
+    let (slot, telemetry, registry) = (
         Arc::clone(slot),
         Arc::clone(telemetry),
         Arc::clone(registry),
-        Arc::clone(&reports.access_log),
     );
     let settings = settings.exchange.clone();
     move || WorkerParts {
@@ -384,7 +440,7 @@ fn sender_parts(
         snapshot: Arc::clone(&slot),
         telemetry: Arc::clone(&telemetry),
         unrouted: unrouted(&telemetry),
-        access_log: access_log.logger(WorkerId::CONTROL),
+        access_log: AccessLogger::off(),
         traces: TraceParts::default(),
         registry: Arc::clone(&registry),
         settings: settings.clone(),

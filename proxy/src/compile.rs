@@ -99,6 +99,7 @@ pub fn compile_again(
     let providers = providers::providers(&kept.rules, inputs.identity, &mut clusters);
     let rate_limit_service = providers::rate_limit_service(inputs.identity, &mut clusters);
     let tracing = tracing::tracing(inputs, &mut clusters);
+    let logging = telemetry::logging(inputs, &mut clusters, previous);
     let Built {
         clusters,
         missing,
@@ -126,7 +127,7 @@ pub fn compile_again(
         providers,
         rate_limit_service,
         tracing,
-        logging: telemetry::logging(inputs, previous),
+        logging,
         metrics: telemetry::metric_changes(inputs),
         node: telemetry::node(inputs.identity, previous),
         path_normalization: inputs.identity.path_normalization(),

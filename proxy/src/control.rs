@@ -14,6 +14,8 @@ pub mod health;
 
 mod held;
 
+pub mod identity_source;
+
 pub mod key_sets;
 
 mod panics;
@@ -41,13 +43,14 @@ use std::time::Duration;
 
 use config_loader::catalog::unscoped;
 use config_loader::diagnostic::codes::common::CM036;
+use config_loader::diagnostic::codes::identity::{ID001, ID003};
 use config_loader::resource::istio::MeshConfig;
 use config_loader::resource::istio::authorization_policy::PolicyMode;
 use config_loader::{
     Diagnostic, Fleet, Kind, ObjectRef, Quarantined, Received, ResourceSet, Severity, Update,
 };
 use tokio::sync::{mpsc, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::compile::certificates::Scope;
 use crate::compile::security;
@@ -60,6 +63,7 @@ use advice::Advice;
 use certificates::Directories;
 use dns::Follower;
 pub use held::HeldObject;
+use identity_source::Delivered;
 use mesh_config::MeshConfigState;
 use pod_labels::PodLabels;
 use propagation::Propagation;
@@ -91,6 +95,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Interval between log lines about policies that deny what they select because they were never valid.
 const ALERT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Interval between log lines about an identity that is waited for.
+const IDENTITY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Maximum number of policies that such a line names.
 const NAMES_MAX: usize = 10;
@@ -261,6 +268,8 @@ pub struct Control {
     pub telemetry: Arc<Telemetry>,
     /// Watched directories of certificate files.
     pub directories: Directories,
+    /// Identity that a server has delivered; without a sender if files are its source.
+    pub delivered: watch::Receiver<Delivered>,
     /// Diagnostics that have been logged.
     pub logged: LoggedDiagnostics,
     /// Namespaces that servers are asked for; empty for all.
@@ -347,7 +356,11 @@ impl Control {
             let workloads = sources::workloads(&found.set);
             self.telemetry.plaintext.set_workloads(workloads);
         }
-        if found.is_held || (is_incomplete && !self.publisher.has_any()) {
+        let awaits_identity = self.awaits_identity() && !self.publisher.has_any();
+        if awaits_identity {
+            self.look_at_certificates(&found.set);
+        }
+        if found.is_held || awaits_identity || (is_incomplete && !self.publisher.has_any()) {
             // A partial configuration would misroute requests: no listener opens before the first one is complete.
             return;
         }
@@ -394,12 +407,20 @@ impl Control {
         knows_more || !is_same || !self.publisher.has_published(before)
     }
 
+    /// Whether a server is the source of the workload's identity and has not delivered the first one.
+    fn awaits_identity(&self) -> bool {
+        let kind = self.publisher.identity().workload.kind;
+        kind.is_remote() && self.delivered.borrow().is_awaited()
+    }
+
     /// Reads the certificates that these resources name. Returns whether a certificate in effect has changed.
     fn look_at_certificates(&mut self, resources: &ResourceSet) -> bool {
+        self.publisher.find_mesh_files();
+        let delivered = self.delivered.borrow_and_update().clone();
         let identity = self.publisher.identity();
-        let (scope, members) = (Scope::Proxy(identity), &*identity.members);
+        let scope = Scope::Proxy(identity);
         let store = self.publisher.certificates();
-        let look = certificates::look(store, resources, members, scope, certificates::now());
+        let look = certificates::look(store, resources, &delivered, scope, certificates::now());
         log_new(&mut self.logged.certificates, &look.findings);
         self.directories.watch(look.directories);
         let states = certificates::states(store);
@@ -409,6 +430,8 @@ impl Control {
                 tracing::info!(%source, expires = date(expires), "certificate in use");
             }
         }
+        let own = certificates::own_state(store, identity);
+        self.telemetry.control.set_identity(own);
         self.telemetry.control.set_certificates(states);
         look.changed
     }
@@ -421,6 +444,9 @@ impl Control {
 
     /// Reads certificates again after a possible change, and recompiles if one has changed.
     fn renew_certificates(&mut self) {
+        if !self.publisher.has_any() {
+            return self.apply(); // the first configuration may have waited for them
+        }
         let resources = Arc::clone(self.publisher.resources());
         if self.look_at_certificates(&resources) {
             let snapshot = self.publisher.recompile();
@@ -435,6 +461,8 @@ impl Control {
         let mut certificates = tokio::time::interval(CERTIFICATES_INTERVAL);
         certificates.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut alerts = tokio::time::interval(ALERT_INTERVAL);
+        let first = Instant::now() + IDENTITY_INTERVAL;
+        let mut waits = tokio::time::interval_at(first, IDENTITY_INTERVAL);
         loop {
             tokio::select! {
                 changed = self.found.changed() => match changed {
@@ -455,6 +483,8 @@ impl Control {
                     tokio::time::sleep(CERTIFICATES_SETTLE).await;
                     self.renew_certificates();
                 }
+                () = identity_source::changed(&mut self.delivered) => self.renew_certificates(),
+                _ = waits.tick() => self.tell_awaited_identity(),
                 _ = alerts.tick() => self.alert(),
                 _ = certificates.tick() => self.renew_certificates(),
                 _ = sweep.tick() => {
@@ -475,8 +505,24 @@ impl Control {
         publisher.has_any() && config.is_some_and(differs)
     }
 
-    /// Logs that policies deny what they select because they were never valid, and that updates wait for one.
+    /// Logs that the first identity is waited for.
+    fn tell_awaited_identity(&self) {
+        if self.awaits_identity() && !self.publisher.has_any() {
+            let why = self.publisher.certificates().own();
+            let why = why.and_then(|own| own.problems.into_iter().next());
+            let why = why
+                .map(|problem| problem.with_its_fix())
+                .unwrap_or_default();
+            tracing::warn!("{ID001}: no listener opens before the first certificate: {why}");
+        }
+    }
+
+    /// Logs that the certificate of the workload has expired, that policies deny what they select because they were never
+    /// valid, and that updates wait for one.
     fn alert(&self) {
+        if let Some(problem) = certificates::expired_identity(self.publisher.certificates()) {
+            tracing::error!("{ID003}: {problem}; connections of the mesh fail until it is renewed");
+        }
         let found = self.found.borrow();
         if let Some(awaited) = found.waits_for.as_ref().filter(|_| found.is_held) {
             tracing::error!("no update is applied: waiting for {awaited}");

@@ -1,6 +1,7 @@
 //! Identity of the proxy: mode, cluster, namespace, labels, network.
 
 mod gateways;
+mod workload;
 
 use config_loader::catalog::{DefaultDomain, Naming};
 use config_loader::resource::istio::{MeshConfig, ProxySettings};
@@ -13,6 +14,7 @@ pub use gateways::{GatewayPattern, GatewaySettings, ListenPort};
 pub use traffic::cluster::Replay;
 use traffic::route::PathNormalization;
 use traffic::trace::TracingSettings;
+pub use workload::{FileSet, IdentityKind, WorkloadIdentity};
 
 /// Role of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -46,7 +48,7 @@ pub struct Identity {
     pub domain: String,
     /// Namespace that holds mesh-wide defaults. Flag `--root-namespace`, default `istio-system`.
     pub root_namespace: String,
-    /// Directory of the mesh identity: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Flag `--mesh-certs`, default
+    /// Directory of the mesh identity, which has one of the sets of files [`FileSet`]. Flag `--mesh-certs`, default
     /// `/etc/certs`.
     pub mesh_certs: String,
     /// Identity of the workload within the mesh.
@@ -91,52 +93,6 @@ pub struct OwnPod {
     pub namespace: String,
     /// Name of the pod. Environment `POD_NAME`.
     pub name: String,
-}
-
-/// Identity of the workload within the mesh. Files default to those in `mesh_certs`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadIdentity {
-    /// File of the certificate. Flag `--workload-cert`.
-    pub certificate: Option<String>,
-    /// File of the key. Flag `--workload-key`.
-    pub key: Option<String>,
-    /// File of the CA certificates that verify other workloads. Flag `--mesh-ca`.
-    pub authorities: Option<String>,
-    /// Trust domain of SPIFFE ids. Flag `--trust-domain`, default `cluster.local`.
-    pub trust_domain: String,
-    /// Other names of the trust domain. Flag `--trust-domain-aliases`.
-    pub trust_domain_aliases: Vec<String>,
-    /// Service account of the workload; `None` for any. Flag `--service-account`.
-    pub service_account: Option<String>,
-}
-
-impl WorkloadIdentity {
-    /// Returns the trust domain and its aliases.
-    pub fn trust_domains(&self) -> impl Iterator<Item = &str> {
-        let aliases = self.trust_domain_aliases.iter();
-        std::iter::once(&self.trust_domain)
-            .chain(aliases)
-            .map(String::as_str)
-    }
-
-    fn names_files(&self) -> bool {
-        [&self.certificate, &self.key, &self.authorities]
-            .into_iter()
-            .any(Option::is_some)
-    }
-}
-
-impl Default for WorkloadIdentity {
-    fn default() -> Self {
-        Self {
-            certificate: None,
-            key: None,
-            authorities: None,
-            trust_domain: "cluster.local".to_owned(),
-            trust_domain_aliases: Vec::new(),
-            service_account: None,
-        }
-    }
 }
 
 /// Sockets on which a sidecar accepts connections, apart from listeners that a Sidecar resource names. A gateway has
@@ -443,7 +399,8 @@ impl Identity {
     /// Returns whether the location of the mesh identity is configured: its files, or a directory other than the
     /// default.
     pub fn is_told_mesh_certificates(&self) -> bool {
-        self.workload.names_files() || self.mesh_certs != Self::default().mesh_certs
+        let is_elsewhere = self.mesh_certs != Self::default().mesh_certs;
+        self.workload.kind == IdentityKind::Files && (self.workload.names_files() || is_elsewhere)
     }
 
     /// Returns `region/zone/subzone` of the workload, without unknown parts at the end.

@@ -12,7 +12,7 @@ mod request_tags;
 
 pub use access_log::{
     AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, AccessLogger, Entry, Host,
-    HttpVersion, LogPlan, LogSample, LogSink,
+    HttpVersion, LogPlan, LogSample, LogSink, OtlpLog, RecordFormat,
 };
 pub use exposition::{Exposition, TextFormat};
 pub use log::{LogControl, LogError, LogFilterError};
@@ -20,17 +20,18 @@ pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
 pub(crate) use otlp::protobuf;
 pub use otlp::{
     Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeTls, MakeTransport,
-    OTLP_GRPC_PATH, OtlpEndpoint, OtlpProtocol, OtlpSettings, SpanFormat, SpanQueue, Transport,
+    MetricPush, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal, OtlpTotals, PushSettings,
+    SpanFormat, SpanQueue, Transport,
 };
 pub use request_tags::{MetricChanges, RequestTags};
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, ConnectionProtocol,
     ConnectionTotals, ControlStats, Counter, Decided, DestinationState, ErrorCount, FamilyRule,
-    Gauge, LimitState, ListenerStats, MemberLabels, MemberState, MemberTally, MetricRules,
-    PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally, PropagationStats, RETENTION, Reload,
-    ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels, RequestProtocol,
-    RequestRecord, RequestStats, ResponseFlags, RouteStats, RuleStats, Security, Service,
-    ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry, TagTable,
-    TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX,
+    Gauge, IdentityState, LimitState, ListenerStats, MemberLabels, MemberState, MemberTally,
+    MetricRules, PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally, PropagationStats,
+    RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels,
+    RequestProtocol, RequestRecord, RequestStats, ResponseFlags, RouteStats, RuleStats, Security,
+    Service, ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry,
+    TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX,
     WorkerCounters, WorkerId, Workload, names,
 };

@@ -3,6 +3,8 @@
 //! Row 0: uses `error` and `runtime` only. Bytes come in, with the time; nothing here reads a file. What is wrong with
 //! them comes back as data, see [`Problem`]. Keys never reach a log, a dump or a page.
 
+mod bundles;
+
 mod chain;
 
 mod ciphers;
@@ -18,6 +20,8 @@ pub mod encrypted;
 pub mod material;
 
 pub mod peer;
+
+pub mod pem;
 
 pub mod problem;
 

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use cells::{WorkerCounters, WorkerId};
 pub use connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
-pub use control::{BuildInfo, CertificateState, ControlStats, Reload};
+pub use control::{BuildInfo, CertificateState, ControlStats, IdentityState, Reload};
 pub use exemplars::{Exemplar, TracedRequest};
 pub use flags::{ResponseFlags, UnknownFlag};
 pub use guard::{TagGuard, TagTable};

@@ -35,6 +35,7 @@ macro_rules! codes {
 pub mod common;
 pub mod core;
 pub mod gateway_api;
+pub mod identity;
 pub mod imports;
 pub mod istio;
 pub mod limits;
@@ -53,6 +54,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         references::ROWS,
         limits::ROWS,
         gateway_api::ROWS,
+        identity::ROWS,
         tls::ROWS,
     ]
     .into_iter()

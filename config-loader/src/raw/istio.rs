@@ -40,8 +40,8 @@ pub use load_balancer::{
 };
 pub use mesh_config::{
     CertificateData, DefaultProviders, ExtAuthzProvider, ExtensionProvider, FileAccessLog,
-    MeshConfig, NamespaceSelector, OpenTelemetryProvider, RequestBody, ServiceSettings, TlsConfig,
-    TracerHeader, ZipkinProvider,
+    MeshConfig, NamespaceSelector, OpenTelemetryProvider, OtelLogProvider, RequestBody,
+    ServiceSettings, TlsConfig, TracerHeader, ZipkinProvider,
 };
 pub use peer_authentication::{MutualTls, PeerAuthentication};
 pub use proxy_config::{GatewayTopology, ProxyConfig, ProxyHeaders, ProxySettings, ProxyTracing};

@@ -18,8 +18,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 /// change may leave the time stamp as it was.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Time during which a file that became empty counts as being rewritten.
-const EMPTY_GRACE: Duration = Duration::from_millis(250);
+/// Time during which a file that became empty counts as being rewritten: a shell empties the file that a command then
+/// writes.
+const EMPTY_GRACE: Duration = Duration::from_secs(1);
 
 /// Files below a set of root paths.
 #[derive(Debug)]
@@ -366,6 +367,36 @@ mod tests {
         while source.look_unprompted().events.is_empty() {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn file_that_became_empty_counts_as_being_rewritten_for_a_second() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.yaml");
+        fs::write(&path, "text").expect("a file");
+        let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
+        assert_eq!(changed(&source.look()), ["a.yaml"]);
+        let emptied = SystemTime::now();
+        fs::write(&path, "").expect("a file");
+        let look = source.look();
+        // on a busy machine the time may be over
+        if emptied.elapsed().is_ok_and(|age| age < EMPTY_GRACE) {
+            assert!(look.events.is_empty());
+            assert_eq!(look.unsettled, BTreeSet::from([path.clone()]));
+        }
+        fs::write(&path, "new").expect("a file");
+        assert_eq!(changed(&source.look()), ["a.yaml"]);
+        let emptied = SystemTime::now();
+        fs::write(&path, "").expect("a file");
+        // file systems round times down
+        while source.look().events.is_empty() {
+            std::thread::yield_now();
+        }
+        let waited = emptied.elapsed().expect("a clock that goes on");
+        assert!(waited + TICK > EMPTY_GRACE, "{waited:?}");
+        // a new file may be empty
+        fs::write(directory.path().join("b.yaml"), "").expect("a file");
+        assert_eq!(changed(&source.look()), ["b.yaml"]);
     }
 
     /// Returns the names of the files that changed in a scan.

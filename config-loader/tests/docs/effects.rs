@@ -273,6 +273,8 @@ spec.metrics[].overrides[].disabled telemetry::metrics_follow_a_telemetry
 spec.metrics[].overrides[].tagOverrides telemetry::metrics_follow_a_telemetry
 spec.tracing untested
 spec.tracing[].randomSamplingPercentage traces::sampling::telemetry_samples_and_tags_requests_that_flags_would_not
+spec.tracing[].customTags.*.environment.name traces::resources::tags_of_the_environment_have_the_value_of_the_proxy
+spec.tracing[].customTags.*.environment.defaultValue traces::resources::tags_of_the_environment_have_the_value_of_the_proxy
 spec.tracing[].customTags.*.literal.value traces::sampling::telemetry_samples_and_tags_requests_that_flags_would_not
 spec.accessLogging[].match.mode telemetry::log_of_the_mesh_counts_where_no_provider_results
 spec.accessLogging[].providers[].name telemetry::changed_telemetry_is_followed_while_the_proxy_serves

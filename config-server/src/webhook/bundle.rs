@@ -1,14 +1,17 @@
-//! CA of the certificate in the configuration of the webhook. Whoever takes it out, finds it there again.
+//! CA of the certificate in the configurations of the webhooks. Whoever takes it out, finds it there again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, ResourceExt};
 use kube::runtime::{WatchStreamExt, watcher};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -18,20 +21,42 @@ use super::secret::Served;
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
+/// Configuration of webhooks.
+pub(super) trait Configuration:
+    kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static
+{
+    /// Names and servers of the webhooks.
+    fn webhooks(&self) -> impl Iterator<Item = (&str, &WebhookClientConfig)>;
+}
+
+impl Configuration for MutatingWebhookConfiguration {
+    fn webhooks(&self) -> impl Iterator<Item = (&str, &WebhookClientConfig)> {
+        let all = self.webhooks.iter().flatten();
+        all.map(|one| (&*one.name, &one.client_config))
+    }
+}
+
+impl Configuration for ValidatingWebhookConfiguration {
+    fn webhooks(&self) -> impl Iterator<Item = (&str, &WebhookClientConfig)> {
+        let all = self.webhooks.iter().flatten();
+        all.map(|one| (&*one.name, &one.client_config))
+    }
+}
+
 /// Writes the CA to all configurations of this revision, until the sender of the CA is gone. Tells whether all have it,
 /// and at least one.
-pub(super) async fn follow(
+pub(super) async fn follow<K: Configuration>(
     client: Client,
     revision: String,
     mut served: watch::Receiver<Option<Served>>,
     bundled: watch::Sender<bool>,
 ) {
-    let api: Api<MutatingWebhookConfiguration> = Api::all(client);
+    let api: Api<K> = Api::all(client);
     let labels = format!("app.kubernetes.io/part-of=strait,app.kubernetes.io/instance={revision}");
     let mut watched = watcher(api.clone(), watcher::Config::default().labels(&labels))
         .default_backoff()
         .boxed();
-    let mut known: BTreeMap<String, MutatingWebhookConfiguration> = BTreeMap::new();
+    let mut known: BTreeMap<String, K> = BTreeMap::new();
     let mut pause = RETRY_FIRST;
     loop {
         let authorities = served
@@ -73,15 +98,15 @@ pub(super) async fn follow(
 }
 
 /// Returns the operations that write the CA; `None` if it is there.
-fn missing(configuration: &MutatingWebhookConfiguration, authorities: &str) -> Option<Vec<Value>> {
+fn missing(configuration: &impl Configuration, authorities: &str) -> Option<Vec<Value>> {
     let wanted = ByteString(authorities.as_bytes().to_vec());
-    let webhooks = configuration.webhooks.iter().flatten().enumerate();
-    let lacking = webhooks.filter(|(_, one)| one.client_config.ca_bundle.as_ref() != Some(&wanted));
+    let webhooks = configuration.webhooks().enumerate();
+    let lacking = webhooks.filter(|(_, (_, server))| server.ca_bundle.as_ref() != Some(&wanted));
     let operations: Vec<Value> = lacking
-        .flat_map(|(index, one)| {
+        .flat_map(|(index, (name, _))| {
             let path = format!("/webhooks/{index}");
             [
-                json!({"op": "test", "path": format!("{path}/name"), "value": one.name}),
+                json!({"op": "test", "path": format!("{path}/name"), "value": name}),
                 json!({"op": "add", "path": format!("{path}/clientConfig/caBundle"), "value": wanted}),
             ]
         })
@@ -89,11 +114,7 @@ fn missing(configuration: &MutatingWebhookConfiguration, authorities: &str) -> O
     (!operations.is_empty()).then_some(operations)
 }
 
-async fn write(
-    api: &Api<MutatingWebhookConfiguration>,
-    configuration: &MutatingWebhookConfiguration,
-    operations: Vec<Value>,
-) -> bool {
+async fn write<K: Configuration>(api: &Api<K>, configuration: &K, operations: Vec<Value>) -> bool {
     let name = configuration.name_any();
     let operations = serde_json::from_value(operations.into());
     let Ok(patch) = operations.map(Patch::Json::<()>) else {

@@ -16,14 +16,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::cluster::Kubernetes;
+use super::response::allowed;
+use super::validate;
 use crate::metrics;
 
 /// Time to get a namespace that is not known yet.
 const NAMESPACE_MAX: Duration = Duration::from_secs(1);
-
-/// Maximum number of warnings of one answer, and of their characters: those that kubectl shows.
-const WARNINGS_MAX: usize = 10;
-const WARNING_CHARS_MAX: usize = 256;
 
 /// Results that are counted.
 const RESULTS: [&str; 16] = [
@@ -51,6 +49,7 @@ pub(super) struct Known {
     pub(super) namespaces: Store<v1::Namespace>,
     pub(super) kubernetes: watch::Receiver<Kubernetes>,
     pub(super) client: Client,
+    pub(super) validates: bool,
     pub(super) adopts_istio_injection: bool,
     pub(super) own_namespace: String,
 }
@@ -64,6 +63,25 @@ pub struct Injector {
 impl std::fmt::Debug for Injector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Injector").finish_non_exhaustive()
+    }
+}
+
+/// Question of the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// The sidecar of a pod.
+    Inject(Place),
+    /// The validity of a resource.
+    Validate,
+}
+
+impl Question {
+    /// Reads a path; `None` if it is not one of the webhook.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        match path.trim_end_matches('/') {
+            "/validate" => Some(Self::Validate),
+            _ => Place::of(path).map(Self::Inject),
+        }
     }
 }
 
@@ -126,7 +144,7 @@ impl Injector {
     ///
     /// # Errors
     /// If the body is no review: what to tell the client.
-    pub(super) async fn answer(&self, body: &[u8], place: Place) -> Result<Value, String> {
+    pub(super) async fn answer(&self, body: &[u8], question: Question) -> Result<Value, String> {
         let review: Value = serde_json::from_slice(body)
             .map_err(|error| format!("the body is malformed JSON: {error}"))?;
         let request = &review["request"];
@@ -135,7 +153,14 @@ impl Injector {
                 "expected an AdmissionReview of admission.k8s.io/v1 with a request".to_owned(),
             );
         };
-        let mut response = self.reviewed(request, place).await;
+        let mut response = match question {
+            Question::Inject(place) => self.reviewed(request, place).await,
+            Question::Validate if self.known.validates => {
+                let revision = self.known.settings.borrow().revision.clone();
+                validate::reviewed(request, &revision)
+            }
+            Question::Validate => allowed(&[]),
+        };
         response["uid"] = uid.into();
         Ok(
             json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}),
@@ -227,15 +252,6 @@ fn injected(done: Injected, mut warnings: Vec<String>) -> Value {
         let patch = Value::from(done.patch).to_string();
         response["patchType"] = "JSONPatch".into();
         response["patch"] = STANDARD.encode(patch).into();
-    }
-    response
-}
-
-fn allowed(warnings: &[String]) -> Value {
-    let mut response = json!({"allowed": true});
-    let short = |text: &String| text.chars().take(WARNING_CHARS_MAX).collect::<String>();
-    if !warnings.is_empty() {
-        response["warnings"] = warnings.iter().take(WARNINGS_MAX).map(short).collect();
     }
     response
 }

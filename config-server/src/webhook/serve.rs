@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::review::{Injector, Place};
+use super::review::{Injector, Question};
 
 /// Maximum size of a body, in bytes.
 const BODY_BYTES_MAX: usize = 8 << 20;
@@ -113,8 +113,11 @@ type Reply = Response<Full<Bytes>>;
 
 async fn answer(request: Request<Incoming>, injector: &Injector, reviews: &Semaphore) -> Reply {
     let (head, body) = request.into_parts();
-    let Some(place) = Place::of(head.uri.path()) else {
-        return text(StatusCode::NOT_FOUND, "the webhook is at /inject");
+    let Some(question) = Question::of(head.uri.path()) else {
+        return text(
+            StatusCode::NOT_FOUND,
+            "the webhooks are at /inject and /validate",
+        );
     };
     if head.method != Method::POST {
         let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "send a POST");
@@ -157,7 +160,7 @@ async fn answer(request: Request<Incoming>, injector: &Injector, reviews: &Semap
             );
         }
     };
-    match injector.answer(&body, place).await {
+    match injector.answer(&body, question).await {
         Ok(review) => {
             let mut reply = Response::new(Full::from(review.to_string()));
             let json = http::HeaderValue::from_static("application/json");

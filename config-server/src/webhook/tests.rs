@@ -48,6 +48,7 @@ async fn start() -> TestWebhook {
         namespaces: store,
         kubernetes: version,
         client,
+        validates: true,
         adopts_istio_injection: false,
         own_namespace: "strait-system".to_owned(),
     });

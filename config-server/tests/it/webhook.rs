@@ -8,10 +8,14 @@ use std::time::Duration;
 use config_loader::source::connect;
 use config_server::Webhook;
 use inject::{Context, Namespace, Outcome, Settings, inject};
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::core::v1::{self, Pod, Secret};
 use kube::Client;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -108,6 +112,7 @@ impl Cluster {
             namespace: self.own_namespace(),
             names: vec!["127.0.0.1".to_owned()],
             settings: Some(settings.path().to_owned()),
+            validates: true,
             adopts_istio_injection: false,
             leaves_after: Duration::ZERO,
         };
@@ -432,5 +437,86 @@ async fn replicas_share_one_certificate_and_repair_the_configuration() {
     one.end().await;
     cluster.until_injected().await;
     other.end().await;
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resource_that_check_rejects_is_refused_with_its_words() {
+    let Some(cluster) = Cluster::new(json!({})).await else {
+        return;
+    };
+    let running = cluster.start().await;
+    let validators: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
+    let url = format!("https://{}/validate", running.address);
+    let _: ValidatingWebhookConfiguration = cluster.create(validators.clone(), json!({
+        "metadata": {"name": cluster.name, "labels": {
+            "app.kubernetes.io/part-of": "strait", "app.kubernetes.io/instance": cluster.name}},
+        "webhooks": [{
+            "name": "validate.strait.io",
+            "clientConfig": {"url": url},
+            "rules": [{"apiGroups": ["networking.istio.io"], "apiVersions": ["*"], "resources": ["*"],
+                "operations": ["CREATE", "UPDATE"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": cluster.name}},
+            "sideEffects": "None", "timeoutSeconds": 5, "failurePolicy": "Fail",
+            "admissionReviewVersions": ["v1"],
+        }],
+    })).await;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "networking.istio.io",
+        "v1",
+        "VirtualService",
+    ));
+    let routes: Api<DynamicObject> =
+        Api::namespaced_with(cluster.client.clone(), &cluster.name, &kind);
+    let route = |prefix: &str| -> DynamicObject {
+        let object = json!({
+            "apiVersion": "networking.istio.io/v1", "kind": "VirtualService",
+            "metadata": {"name": "web"},
+            "spec": {"hosts": ["a.test"], "http": [{
+                "match": [{"uri": {"regex": prefix}}],
+                "route": [{"destination": {"host": "web.test"}}]}]},
+        });
+        serde_json::from_value(object).unwrap()
+    };
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    until("the webhook answers", async || {
+        routes.create(&dry, &route("/a")).await.is_ok()
+    })
+    .await;
+    let refused = routes.create(&dry, &route("(")).await.unwrap_err();
+    let refused = refused.to_string();
+    let named = "VirtualService.networking.istio.io \"web\" is invalid: ";
+    assert!(refused.contains(named), "{refused}");
+    assert!(
+        refused.contains("spec.http[0].match[0].uri.regex"),
+        "{refused}"
+    );
+    // one that was stored before may lose its finalizers, but not get worse
+    routes
+        .create(&PostParams::default(), &route("/a"))
+        .await
+        .unwrap();
+    let label = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+    routes
+        .patch("web", &PatchParams::default(), &label)
+        .await
+        .unwrap();
+    let worse = Patch::Merge(
+        json!({"spec": {"http": [{"match": [{"uri": {"regex": "["}}],
+        "route": [{"destination": {"host": "web.test"}}]}]}}),
+    );
+    assert!(
+        routes
+            .patch("web", &PatchParams::default(), &worse)
+            .await
+            .is_err()
+    );
+    running.end().await;
+    let _ = validators
+        .delete(&cluster.name, &DeleteParams::default())
+        .await;
     cluster.end().await;
 }

@@ -16,7 +16,6 @@ use crate::admin::view::{
     SourceView, SourcesView,
 };
 use crate::admin::{self, AdminState};
-use crate::compile::certificates::mesh;
 use crate::compile::peers::Peers;
 use crate::compile::{Survey, own_pod};
 use crate::control::{Quarantine, SourcesState};
@@ -113,10 +112,6 @@ impl Sources {
             let slot = Arc::clone(&slot);
             move || admin::cluster_views(&slot.load())
         };
-        let services = {
-            let slot = Arc::clone(&slot);
-            move || admin::service_states(&slot.load())
-        };
         let listeners = {
             let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
             let (found, certificates) = (found.clone(), Arc::clone(&self.certificates));
@@ -169,7 +164,7 @@ impl Sources {
             announce: Box::new(move || announced.announce()),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
-            stats: self.exposition.with_services(services),
+            stats: self.exposition,
             logging: self.logging,
             app_probers: self.settings.app_probers,
             hosts: self.settings.admin_hosts,
@@ -288,16 +283,23 @@ fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
     active.filter(|(_, open)| *open > 0).collect()
 }
 
-/// Describes the workload certificate that a sidecar waits for: one that is configured and of which no usable version
-/// has been read.
+/// Describes the workload certificate that the proxy waits for: one that a server issues, or of a sidecar one that is
+/// configured, of which no version is usable now.
 fn missing_identity(certificates: &Store, identity: &Identity) -> Option<String> {
-    if identity.mode != Mode::Sidecar || !identity.is_told_mesh_certificates() {
+    let is_remote = identity.workload.kind.is_remote();
+    let is_told = identity.mode == Mode::Sidecar && identity.is_told_mesh_certificates();
+    if !is_remote && !is_told {
         return None;
     }
-    let (own, _) = mesh(identity);
-    let status = certificates.identity(&own)?;
-    let is_missing = status.in_force.is_none();
-    is_missing.then(|| format!("the certificate of the workload, {own}"))
+    match certificates.own() {
+        Some(own) if own.in_force.is_some() => None,
+        Some(own) => {
+            let (source, problem) = (&own.source, own.problems.first());
+            let why = problem.map_or_else(String::new, |problem| format!("; {problem}"));
+            Some(format!("the certificate of the workload, {source}{why}"))
+        }
+        None => is_remote.then(|| "the certificate of the workload".to_owned()),
+    }
 }
 
 fn listener_state(

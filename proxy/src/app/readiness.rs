@@ -20,7 +20,7 @@ pub(super) struct ReadinessInputs<'a> {
     pub source: Option<String>,
     /// First object that is rejected without a version in effect, if the proxy waits for that.
     pub rejected: Option<String>,
-    /// Missing part of the identity of a sidecar's workload.
+    /// Certificate of the workload that is missing, or has expired.
     pub identity: Option<String>,
 }
 
@@ -39,6 +39,10 @@ impl ReadinessInputs<'_> {
             );
             return Readiness::Starting { waiting_for };
         }
+        if let Some(missing) = &self.identity {
+            let waiting_for = missing.clone();
+            return Readiness::Starting { waiting_for };
+        }
         let wanted = self.wanted;
         let mut missing = wanted.iter().filter(|key| !self.is_open(key));
         let waiting_for = match missing.next() {
@@ -46,10 +50,7 @@ impl ReadinessInputs<'_> {
             Some(first) if !was_ready || 1 + missing.count() == wanted.len() => {
                 self.describe(first)
             }
-            _ => match &self.identity {
-                Some(missing) if !was_ready => missing.clone(),
-                _ => return Readiness::Ready,
-            },
+            _ => return Readiness::Ready,
         };
         Readiness::Starting { waiting_for }
     }
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn sidecar_becomes_ready_with_its_first_certificate_and_stays() {
+    fn proxy_is_ready_while_it_has_a_certificate() {
         let (wanted, listeners) = ([key(80)], [status(80, &["open", "open"])]);
         let standing = |identity: Option<&str>| ReadinessInputs {
             wanted: &wanted,
@@ -177,12 +178,11 @@ mod tests {
         let waits = Readiness::Starting {
             waiting_for: "the certificate".to_owned(),
         };
-        assert_eq!(standing(Some("the certificate")).readiness(false), waits);
-        assert_eq!(standing(None).readiness(false), Readiness::Ready);
-        assert_eq!(
-            standing(Some("the certificate")).readiness(true),
-            Readiness::Ready
-        );
+        for was_ready in [false, true] {
+            let missing = standing(Some("the certificate"));
+            assert_eq!(missing.readiness(was_ready), waits);
+            assert_eq!(standing(None).readiness(was_ready), Readiness::Ready);
+        }
     }
 
     #[test]

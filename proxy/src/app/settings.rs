@@ -9,12 +9,14 @@ use std::time::Duration;
 use config_loader::proxy_state::{ProxySpec, ProxyState};
 use config_loader::{ApiServer, ControlSettings, ReadOptions, ResourceSet};
 
+use super::export_settings::ExportSettings;
 use super::origins::{OriginKind, SettingOrigin};
 use super::trace_settings::TraceSettings;
 use super::workload::WorkloadProcess;
 use crate::admin::{AdminHosts, AppProbers};
 use crate::codec;
 use crate::control::Started;
+use crate::control::identity_source::IdentitySettings;
 use crate::control::key_sets::KeySetSettings;
 use crate::control::mesh_config::MeshConfigFile;
 use crate::control::pod_labels::PodLabelsFile;
@@ -55,6 +57,8 @@ pub struct Settings {
     pub origins: Vec<SettingOrigin>,
     /// Identity of the proxy.
     pub identity: Identity,
+    /// Server that issues the identity of the workload; `None` for files, or no identity.
+    pub identity_source: Option<IdentitySettings>,
     /// The number of workers.
     pub concurrency: NonZeroUsize,
     /// Address of the admin server.
@@ -81,7 +85,9 @@ pub struct Settings {
     pub access_log_sample: LogSample,
     /// Traces and their export; `None` for no tracing.
     pub traces: Option<TraceSettings>,
-    /// Notes about variables of traces, to be logged.
+    /// Export of logs and metrics.
+    pub exports: ExportSettings,
+    /// Notes about variables of OpenTelemetry, to be logged.
     pub trace_notes: Vec<String>,
     /// Filter of the process log.
     pub log_level: String,

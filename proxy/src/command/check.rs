@@ -26,6 +26,7 @@ use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::compile::certificates::Scope;
 use crate::compile::{lacks_export_listener, unknown_provider};
 use crate::control::certificates;
+use crate::control::identity_source::Delivered;
 use crate::control::remote_clusters::workload;
 use crate::control::selected::selected;
 use crate::identity::Identity;
@@ -283,10 +284,11 @@ fn check_providers(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Ide
 
 /// Adds findings about the certificates that resources name, in files and Secrets.
 fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
-    let store = Store::default();
-    let (resources, members) = (&*loaded.set, &*identity.members);
-    let scope = Scope::Any(identity);
-    let mut look = certificates::look(&store, resources, members, scope, certificates::now());
+    let (store, delivered) = (Store::default(), Delivered::default());
+    let identity = certificates::located(identity.clone());
+    let scope = Scope::Any(&identity);
+    let now = certificates::now();
+    let mut look = certificates::look(&store, &loaded.set, &delivered, scope, now);
     config_loader::fill_source_lines_with(&mut look.findings, text);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {

@@ -15,6 +15,7 @@ use crate::app::unreadable;
 use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
 use crate::control::certificates;
+use crate::control::identity_source::Delivered;
 use crate::control::selected::selected;
 use crate::exchange::settings::ExchangeSettings;
 use crate::explain::text::{self, Detail};
@@ -114,17 +115,12 @@ fn question(args: &ExplainArgs) -> Result<Question, String> {
 }
 
 fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanation {
-    let identity = args.identity.identity();
+    let identity = certificates::located(args.identity.identity());
     let resources = &selected(&loaded.set, &identity.mesh_config, &identity);
     let store = Store::default();
     let scope = Scope::Proxy(&identity);
-    let look = certificates::look(
-        &store,
-        resources,
-        &identity.members,
-        scope,
-        certificates::now(),
-    );
+    let (delivered, now) = (Delivered::default(), certificates::now());
+    let look = certificates::look(&store, resources, &delivered, scope, now);
     let found = [&loaded.diagnostics, &look.findings];
     let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
     print_findings(&found);

@@ -1,4 +1,8 @@
-//! Settings of traces: from flags, then from the variables of OpenTelemetry, then defaults.
+//! Settings of traces, and of logs and metrics for collectors: from flags, then from the variables of OpenTelemetry, then
+//! defaults.
+
+mod endpoint;
+mod records;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,18 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grpc_client::ClientTlsFiles;
-use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Uri};
+use http::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
+use self::endpoint::{endpoint, endpoint_of_flag};
 use super::args::{CompressionArg, TracingArgs};
 use super::duration::duration;
-use crate::app::TraceSettings;
-use crate::telemetry::{Batching, OTLP_GRPC_PATH, OtlpEndpoint, OtlpProtocol, OtlpSettings};
+use crate::app::{CollectorSettings, ExportSettings, TraceSettings};
+use crate::telemetry::{Batching, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal};
 use traffic::trace::{Keep, Percent, Propagator, Propagators, Sampler, TracingSettings};
 
-/// Path of requests over HTTP.
-const HTTP_PATH: &str = "/v1/traces";
+/// Time between two requests with metrics.
+const METRIC_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Spans of Zipkin on the same machine.
 const ZIPKIN: &str = "http://localhost:9411/api/v2/spans";
@@ -29,6 +33,16 @@ pub(super) struct Reader<'a> {
     notes: Vec<String>,
 }
 
+/// Settings of traces, logs and metrics.
+pub(super) struct OtelSettings {
+    /// Traces; `None` if tracing is turned off.
+    pub(super) traces: Option<TraceSettings>,
+    /// Logs and metrics for collectors.
+    pub(super) exports: ExportSettings,
+    /// Notes about variables.
+    pub(super) notes: Vec<String>,
+}
+
 impl<'a> Reader<'a> {
     pub(super) fn new(args: &'a TracingArgs, environment: &'a BTreeMap<String, String>) -> Self {
         Self {
@@ -38,66 +52,139 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the settings, unless tracing is turned off, and notes about variables. Without a collector in them, only a
-    /// provider of the mesh configuration turns tracing on.
+    /// Returns the settings, and notes about variables.
     ///
     /// # Errors
     ///
     /// If a flag has a value that cannot be used.
-    pub(super) fn read(mut self) -> Result<(Option<TraceSettings>, Vec<String>), String> {
-        let flag = self.args.otlp_endpoint.as_deref();
-        let flag = flag.filter(|url| !url.is_empty());
+    pub(super) fn read(mut self) -> Result<OtelSettings, String> {
+        if self.variable("OTEL_SDK_DISABLED") == Some("true") {
+            let note = "OTEL_SDK_DISABLED is true: nothing is exported";
+            self.notes.push(note.to_owned());
+            return Ok(OtelSettings {
+                traces: None,
+                exports: ExportSettings {
+                    is_off: true,
+                    ..ExportSettings::default()
+                },
+                notes: self.notes,
+            });
+        }
+        let traces = self.traces()?;
+        let exports = self.exports()?;
+        Ok(OtelSettings {
+            traces,
+            exports,
+            notes: self.notes,
+        })
+    }
+
+    /// Returns the settings of traces, unless tracing is turned off. Without a collector in them, only a provider of the mesh
+    /// configuration turns tracing on.
+    fn traces(&mut self) -> Result<Option<TraceSettings>, String> {
         let exporter = self.variable("OTEL_TRACES_EXPORTER");
-        let is_on = match (flag, exporter) {
-            (Some(_), _) | (None, Some("otlp" | "zipkin")) => true,
-            (None, None) => false,
-            (None, Some("none")) => return Ok((None, self.notes)),
-            (None, Some(other)) => {
+        let has_flag = self.endpoint_flag().is_some();
+        let is_zipkin = !has_flag && exporter == Some("zipkin");
+        let is_on = match exporter {
+            _ if has_flag => true,
+            Some("otlp" | "zipkin") => true,
+            None => false,
+            Some("none") => return Ok(None),
+            Some(other) => {
                 self.unknown("OTEL_TRACES_EXPORTER", other);
                 false
             }
         };
-        if self.variable("OTEL_SDK_DISABLED") == Some("true") {
-            let note = "OTEL_SDK_DISABLED is true: nothing is traced";
-            self.notes.push(note.to_owned());
-            return Ok((None, self.notes));
-        }
-        let endpoint = match flag {
-            Some(url) => {
-                Some(endpoint_of_flag(url).map_err(|error| format!("--otlp-endpoint: {error}"))?)
-            }
-            None if exporter == Some("zipkin") => Some(self.zipkin()?),
-            None if is_on => Some(self.endpoint()?),
+        let endpoint = match is_on {
+            true if is_zipkin => Some(self.zipkin()?),
+            true => Some(self.endpoint(OtlpSignal::Traces)?),
+            false => None,
+        };
+        let collector = match endpoint {
+            Some(endpoint) => Some(self.collector(OtlpSignal::Traces, endpoint)?),
             None => None,
         };
-        let is_zipkin = endpoint
-            .as_ref()
-            .is_some_and(|endpoint| endpoint.protocol == OtlpProtocol::Zipkin);
-        let settings = TraceSettings {
+        Ok(Some(TraceSettings {
             tracing: Arc::new(self.tracing(is_zipkin)?),
-            export: match endpoint {
-                Some(endpoint) => Some(OtlpSettings {
-                    is_compressed: self.is_compressed(&endpoint),
-                    headers: self.headers()?,
-                    timeout: self.timeout(),
-                    endpoint,
-                }),
-                None => None,
-            },
-            batching: Batching {
-                delay: self
-                    .millis("OTEL_BSP_SCHEDULE_DELAY")
-                    .unwrap_or(Duration::from_secs(1)),
-                batch_spans_max: self.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").unwrap_or(512),
-                queue_spans_max: self.number("OTEL_BSP_MAX_QUEUE_SIZE"),
-            },
-            tls: self.tls(),
+            collector,
+            batching: self.batching("BSP"),
             external_rate: self.args.trace_external_rate,
             keep_rate: self.args.trace_keep_rate,
+        }))
+    }
+
+    /// Returns the settings of logs and metrics, which flags and variables turn on.
+    fn exports(&mut self) -> Result<ExportSettings, String> {
+        let logs = match self.exporter_of(OtlpSignal::Logs, &["none"]) {
+            true => {
+                let endpoint = self.endpoint(OtlpSignal::Logs)?;
+                let collector = self.collector(OtlpSignal::Logs, endpoint)?;
+                Some((collector, records::format()?))
+            }
+            false => None,
+        };
+        // metrics are always there for Prometheus
+        let has_exporter = self.exporter_of(OtlpSignal::Metrics, &["none", "prometheus"]);
+        let metrics = match has_exporter || self.args.otlp_metrics {
+            true => {
+                let endpoint = self.endpoint(OtlpSignal::Metrics)?;
+                let collector = self.collector(OtlpSignal::Metrics, endpoint)?;
+                let interval = self.millis("OTEL_METRIC_EXPORT_INTERVAL");
+                Some((collector, interval.unwrap_or(METRIC_INTERVAL)))
+            }
+            false => None,
+        };
+        Ok(ExportSettings {
+            is_off: false,
+            logs,
+            metrics,
+            batching: self.batching("BLRP"),
             service_name: self.service_name(),
             resource: self.resource(),
-        };
-        Ok((Some(settings), self.notes))
+        })
+    }
+
+    /// Whether the variable of a signal says that it is exported; some values say that it is not.
+    fn exporter_of(&mut self, signal: OtlpSignal, off: &[&str]) -> bool {
+        let name = format!("OTEL_{}_EXPORTER", signal.variable());
+        let value = self.variable(&name);
+        if let Some(other) = value.filter(|value| *value != "otlp" && !off.contains(value)) {
+            self.unknown(&name, other);
+        }
+        value == Some("otlp")
+    }
+
+    fn batching(&mut self, kind: &str) -> Batching {
+        let name = |what| format!("OTEL_{kind}_{what}");
+        let default = Batching::default();
+        let delay = self.millis(&name("SCHEDULE_DELAY"));
+        let batch = self.number(&name("MAX_EXPORT_BATCH_SIZE"));
+        Batching {
+            delay: delay.unwrap_or(default.delay),
+            batch_spans_max: batch.unwrap_or(default.batch_spans_max),
+            queue_spans_max: self.number(&name("MAX_QUEUE_SIZE")),
+        }
+    }
+
+    fn endpoint_flag(&self) -> Option<&'a str> {
+        let flag = self.args.otlp_endpoint.as_deref();
+        flag.filter(|url| !url.is_empty())
+    }
+
+    fn collector(
+        &mut self,
+        signal: OtlpSignal,
+        endpoint: OtlpEndpoint,
+    ) -> Result<CollectorSettings, String> {
+        Ok(CollectorSettings {
+            requests: OtlpSettings {
+                is_compressed: self.is_compressed(signal, &endpoint),
+                headers: self.headers(signal)?,
+                timeout: self.timeout(signal),
+                endpoint,
+            },
+            tls: self.tls(signal),
+        })
     }
 
     /// A variable that is set and not empty.
@@ -106,10 +193,11 @@ impl<'a> Reader<'a> {
         value.filter(|value| !value.is_empty())
     }
 
-    /// A variable of the exporter: that of traces, else that of all signals.
-    fn exporter(&self, name: &str) -> Option<&'a str> {
-        let of_traces = self.variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
-        of_traces.or_else(|| self.variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
+    /// A variable of the exporter of a signal: its own, else that of all signals.
+    fn exporter(&self, signal: OtlpSignal, name: &str) -> Option<&'a str> {
+        let signal = signal.variable();
+        let own = self.variable(&format!("OTEL_EXPORTER_OTLP_{signal}_{name}"));
+        own.or_else(|| self.variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
     }
 
     fn unknown(&mut self, name: &str, value: &str) {
@@ -215,9 +303,13 @@ impl<'a> Reader<'a> {
         Ok(Some(found.into_iter().collect()))
     }
 
-    /// Endpoint by variables, else that of a collector on the same machine.
-    fn endpoint(&mut self) -> Result<OtlpEndpoint, String> {
-        let protocol = match self.exporter("PROTOCOL") {
+    /// Endpoint by the flag or variables, else that of a collector on the same machine.
+    fn endpoint(&mut self, signal: OtlpSignal) -> Result<OtlpEndpoint, String> {
+        if let Some(url) = self.endpoint_flag() {
+            let parsed = endpoint_of_flag(url, signal);
+            return parsed.map_err(|error| format!("--otlp-endpoint: {error}"));
+        }
+        let protocol = match self.exporter(signal, "PROTOCOL") {
             Some("grpc") => OtlpProtocol::Grpc,
             None | Some("http/protobuf") => OtlpProtocol::Http,
             Some(other) => {
@@ -225,14 +317,15 @@ impl<'a> Reader<'a> {
                 OtlpProtocol::Http
             }
         };
-        let of_traces = self.variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.variable());
+        let own = self.variable(&own);
         let generic = self.variable("OTEL_EXPORTER_OTLP_ENDPOINT");
         let default = match protocol {
             OtlpProtocol::Grpc => "http://localhost:4317",
             OtlpProtocol::Http | OtlpProtocol::Zipkin => "http://localhost:4318",
         };
-        let url = of_traces.or(generic).unwrap_or(default);
-        let parsed = endpoint(url, protocol, of_traces.is_none());
+        let url = own.or(generic).unwrap_or(default);
+        let parsed = endpoint(url, protocol, signal, own.is_none());
         parsed.map_err(|error| format!("OTEL_EXPORTER_OTLP_ENDPOINT: {error}"))
     }
 
@@ -240,11 +333,13 @@ impl<'a> Reader<'a> {
     fn zipkin(&self) -> Result<OtlpEndpoint, String> {
         let name = "OTEL_EXPORTER_ZIPKIN_ENDPOINT";
         let url = self.variable(name).unwrap_or(ZIPKIN);
-        endpoint(url, OtlpProtocol::Zipkin, false).map_err(|error| format!("{name}: {error}"))
+        let parsed = endpoint(url, OtlpProtocol::Zipkin, OtlpSignal::Traces, false);
+        parsed.map_err(|error| format!("{name}: {error}"))
     }
 
-    fn is_compressed(&mut self, endpoint: &OtlpEndpoint) -> bool {
-        match (self.args.otlp_compression, self.exporter("COMPRESSION")) {
+    fn is_compressed(&mut self, signal: OtlpSignal, endpoint: &OtlpEndpoint) -> bool {
+        let variable = self.exporter(signal, "COMPRESSION");
+        match (self.args.otlp_compression, variable) {
             (Some(CompressionArg::Gzip), _) | (None, Some("gzip")) => true,
             (Some(CompressionArg::None), _) | (None, Some("none")) => false,
             (None, other) => {
@@ -258,9 +353,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn tls(&self) -> ClientTlsFiles {
+    fn tls(&self, signal: OtlpSignal) -> ClientTlsFiles {
         let file = |flag: &Option<std::path::PathBuf>, name| {
-            flag.clone().or_else(|| self.exporter(name).map(Into::into))
+            let variable = || self.exporter(signal, name).map(Into::into);
+            flag.clone().or_else(variable)
         };
         ClientTlsFiles {
             ca: file(&self.args.otlp_ca, "CERTIFICATE"),
@@ -269,7 +365,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn headers(&mut self) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+    fn headers(&mut self, signal: OtlpSignal) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
         let mut lines: Vec<String> = Vec::new();
         if let Some(path) = &self.args.otlp_headers_file {
             let text = std::fs::read_to_string(path)
@@ -288,7 +384,7 @@ impl<'a> Reader<'a> {
             });
             return parsed.collect();
         }
-        let Some(list) = self.exporter("HEADERS") else {
+        let Some(list) = self.exporter(signal, "HEADERS") else {
             return Ok(Vec::new());
         };
         let parsed = list.split(',').map(|pair| header(&decoded(pair.trim())?));
@@ -303,12 +399,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn timeout(&mut self) -> Duration {
+    fn timeout(&mut self, signal: OtlpSignal) -> Duration {
         let default = Duration::from_secs(10);
         if let Some(timeout) = self.args.otlp_timeout {
             return timeout;
         }
-        match self.exporter("TIMEOUT").map(str::parse) {
+        match self.exporter(signal, "TIMEOUT").map(str::parse) {
             None => default,
             Some(Ok(millis)) => Duration::from_millis(millis),
             Some(Err(_)) => {
@@ -386,57 +482,6 @@ fn keep(list: &[String]) -> Result<Keep, String> {
         }
     }
     Ok(keep)
-}
-
-/// Parses the URL of the flag, whose scheme says the protocol.
-fn endpoint_of_flag(url: &str) -> Result<OtlpEndpoint, String> {
-    let (protocol, plain) = match url.split_once("://") {
-        Some(("grpc", rest)) => (OtlpProtocol::Grpc, format!("http://{rest}")),
-        Some(("grpcs", rest)) => (OtlpProtocol::Grpc, format!("https://{rest}")),
-        _ => (OtlpProtocol::Http, url.to_owned()),
-    };
-    endpoint(&plain, protocol, true)
-}
-
-/// Parses an `http` or `https` URL. The path of a base URL gets that of traces appended.
-fn endpoint(url: &str, protocol: OtlpProtocol, is_base: bool) -> Result<OtlpEndpoint, String> {
-    let wrong = || {
-        format!(
-            "{url:?} is no URL; write for example http://collector:4318 or grpc://collector:4317"
-        )
-    };
-    let uri: Uri = url.parse().map_err(|_| wrong())?;
-    let is_tls = match uri.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        _ => return Err(wrong()),
-    };
-    let host = uri.host().ok_or_else(wrong)?;
-    let path = match (protocol, is_base) {
-        (OtlpProtocol::Grpc, _) => OTLP_GRPC_PATH.to_owned(),
-        (OtlpProtocol::Http, false) | (OtlpProtocol::Zipkin, _) => uri.path().to_owned(),
-        (OtlpProtocol::Http, true) => {
-            let path = uri.path().trim_end_matches('/');
-            format!(
-                "{}{HTTP_PATH}",
-                path.strip_suffix(HTTP_PATH).unwrap_or(path)
-            )
-        }
-    };
-    Ok(OtlpEndpoint {
-        protocol,
-        is_tls,
-        host: host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned(),
-        port: uri.port_u16().unwrap_or(match protocol {
-            OtlpProtocol::Grpc => 4317,
-            OtlpProtocol::Http => 4318,
-            OtlpProtocol::Zipkin => 9411,
-        }),
-        path: PathAndQuery::try_from(path).map_err(|_| wrong())?,
-    })
 }
 
 #[cfg(test)]

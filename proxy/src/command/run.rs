@@ -12,12 +12,12 @@ use config_loader::{ReadOptions, parse_log_format};
 use ipnet::IpNet;
 
 use super::args::{
-    ClientCertHeaderArg, ConfigArgs, IdentityArgs, LimitArgs, MetricsArgs, SwitchArg, TracingArgs,
-    node, socket_address,
+    ClientCertHeaderArg, ConfigArgs, IdentityArgs, IdentitySourceArgs, LimitArgs, MetricsArgs,
+    SwitchArg, TracingArgs, node, socket_address,
 };
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
-use super::otel;
+use super::otel::{self, OtelSettings};
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
@@ -59,6 +59,9 @@ pub struct RunArgs {
     /// Identity of the proxy.
     #[command(flatten)]
     pub identity: IdentityArgs,
+    /// Server that issues the identity of the workload.
+    #[command(flatten)]
+    pub identity_source: IdentitySourceArgs,
     /// Settings of serving.
     #[command(flatten)]
     pub serve: ServeArgs,
@@ -357,6 +360,10 @@ impl RunArgs {
             settings.identity.pod = None;
         }
         settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
+        let cluster = self.identity.cluster.as_deref();
+        let source = &self.identity_source;
+        settings.identity_source = source.settings(&settings.identity, cluster)?;
+        settings.identity.workload.kind = source.identity.into();
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;
         settings.exit_with.clone_from(&self.pod.exit_with_pid);
@@ -390,14 +397,18 @@ impl ServeArgs {
         let exchange = self.exchange(&identity)?;
         let forwards = self.forward_client_certificate || identity.mode == Mode::Gateway;
         let reader = otel::Reader::new(&self.tracing, &exchange.environment);
-        let (traces, trace_notes) = reader.read()?;
+        let OtelSettings {
+            traces,
+            exports,
+            notes: trace_notes,
+        } = reader.read()?;
         let identity = Identity {
             counts_rules: self.metrics.rule_metrics == SwitchArg::On,
             logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
             tracing: traces.as_ref().map(|traces| Arc::clone(&traces.tracing)),
             traces_by_flags: traces
                 .as_ref()
-                .is_some_and(|traces| traces.export.is_some()),
+                .is_some_and(|traces| traces.collector.is_some()),
             samples_by_flags: self.tracing.trace_sampling.is_some()
                 || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
             ..identity
@@ -415,6 +426,7 @@ impl ServeArgs {
             started: Started::default(),
             origins: Vec::new(),
             identity,
+            identity_source: None,
             concurrency: self.concurrency(),
             admin: self.admin,
             admin_hosts: self.admin_hosts()?,
@@ -438,6 +450,7 @@ impl ServeArgs {
                 Some(path) => AccessLogTarget::File(path.clone()),
             },
             traces,
+            exports,
             trace_notes,
             log_level: self.log_level.clone(),
             pre_drain: self.pre_drain,

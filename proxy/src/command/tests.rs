@@ -102,8 +102,13 @@ fn flags() -> Vec<(String, String, clap::Arg)> {
 /// Flag whose variable `check` reads itself: the variable applies only without paths on the command line.
 const READ_BY_HAND: [&str; 1] = ["check --config"];
 
-/// Variables in which Kubernetes manifests pass the identity of the pod to a container.
-const OF_PODS: [&str; 3] = ["POD_NAME", "POD_NAMESPACE", "PROXY_CONFIG"];
+/// Variables in which Kubernetes manifests pass the identity of the pod to a container, and that of a standard.
+const OF_PODS: [&str; 4] = [
+    "POD_NAME",
+    "POD_NAMESPACE",
+    "PROXY_CONFIG",
+    "SPIFFE_ENDPOINT_SOCKET",
+];
 
 #[test]
 fn each_flag_has_an_environment_variable() {

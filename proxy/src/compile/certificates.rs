@@ -200,12 +200,20 @@ pub fn mesh(identity: &Identity) -> (IdentitySource, AuthoritySource) {
         }
     };
     let workload = &identity.workload;
+    let kind = workload.kind;
+    if kind.is_remote() {
+        return (
+            IdentitySource::Workload(kind.as_str()),
+            AuthoritySource::Workload(kind.as_str()),
+        );
+    }
+    let [chain, key, root] = workload.file_set.names();
     let own = IdentitySource::Files {
-        chain: file(&workload.certificate, "cert-chain.pem"),
-        key: file(&workload.key, "key.pem"),
+        chain: file(&workload.certificate, chain),
+        key: file(&workload.key, key),
     };
     let root = AuthoritySource::Files {
-        authorities: file(&workload.authorities, "root-cert.pem"),
+        authorities: file(&workload.authorities, root),
         revoked: None,
     };
     (own, root)
@@ -218,6 +226,7 @@ pub fn workload(identity: &Identity) -> Workload {
         trust_domains: told.trust_domains().map(Arc::from).collect(),
         namespace: identity.namespace.as_str().into(),
         service_account: told.service_account.as_deref().map(Arc::from),
+        has_any_path: told.has_any_path,
     }
 }
 

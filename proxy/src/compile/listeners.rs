@@ -259,7 +259,11 @@ impl ListenerCompiler<'_> {
         let skipped: Vec<Skipped> = skipped.collect();
         let mut gateways = servers.used.iter().map(|bound| bound.gateway);
         let proxy_protocol = gateways.find_map(|gateway| proxy_header(gateway));
-        let proxy_protocol = proxy_protocol.unwrap_or_default();
+        let of_mesh = self.identity.mesh_config.proxies.has_proxy_header;
+        let proxy_protocol = proxy_protocol.unwrap_or(match of_mesh {
+            Some(true) => ProxyHeader::Require,
+            Some(false) | None => ProxyHeader::default(),
+        });
         let direction = Direction::Gateway;
         if let Some(before) = self.before
             && before.direction == direction

@@ -327,6 +327,9 @@ impl<'a> Effective<'a> {
         if let Some(timeout) = connect_timeout.or(mesh.connect_timeout) {
             default.connect_timeout = timeout;
         }
+        if mesh.upgrades_http2 {
+            default.speaks = HttpVersionPolicy::Http2;
+        }
         let Some(pool) = self.connection_pool else {
             return default;
         };
@@ -339,7 +342,7 @@ impl<'a> Effective<'a> {
             requests_per_connection_max: pool.http.requests_per_connection_max,
             connection_duration_max: pool.tcp.connection_duration_max,
             streams_max: pool.http.concurrent_streams_max,
-            speaks: speaks(pool),
+            speaks: speaks(pool, default.speaks),
             keep_alive: pool.http.http2_keep_alive.map(|asked| KeepAlive {
                 interval: asked.interval,
                 timeout: asked.timeout,
@@ -363,12 +366,11 @@ fn tcp_keepalive(rule: Option<Probes>, mesh: Option<Probes>) -> Option<TcpKeepal
 }
 
 /// Returns the protocol to endpoints. `useClientProtocol` takes precedence over `h2UpgradePolicy`.
-fn speaks(pool: &ConnectionPool) -> HttpVersionPolicy {
-    if pool.http.use_client_protocol {
-        HttpVersionPolicy::AsClient
-    } else if pool.http.upgrade == UpgradePolicy::Upgrade {
-        HttpVersionPolicy::Http2
-    } else {
-        HttpVersionPolicy::Declared
+fn speaks(pool: &ConnectionPool, mesh: HttpVersionPolicy) -> HttpVersionPolicy {
+    match pool.http.upgrade {
+        _ if pool.http.use_client_protocol => HttpVersionPolicy::AsClient,
+        UpgradePolicy::Default => mesh,
+        UpgradePolicy::DoNotUpgrade => HttpVersionPolicy::Declared,
+        UpgradePolicy::Upgrade => HttpVersionPolicy::Http2,
     }
 }

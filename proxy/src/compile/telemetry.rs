@@ -11,13 +11,14 @@ use config_loader::resource::istio::{FileFormat, FileLog, MeshConfig, ProviderKi
 
 use crate::compile::Inputs;
 use crate::compile::applies::telemetries;
-use crate::compile::tracing::OF_FLAGS;
+use crate::compile::clusters::Clusters;
+use crate::compile::tracing::{OF_FLAGS, of_provider};
 use crate::identity::Identity;
 use crate::snapshot::{Logging, Snapshot};
 use crate::telemetry::names::{self, Family};
 use crate::telemetry::{
     AccessLogFormat, AccessLogTarget, FamilyRule, LogPlan, LogSink, MetricChanges, MetricRules,
-    Reporter, RequestTags, TagText,
+    OtlpLog, OtlpSignal, RecordFormat, Reporter, RequestTags, TagText,
 };
 use traffic::filter::{Expression, Node};
 
@@ -44,6 +45,7 @@ pub fn unknown_telemetry_providers(telemetry: &Telemetry, mesh: &MeshConfig) -> 
 /// Returns the access log by resources; `None` if only flags say what is logged.
 pub(in crate::compile) fn logging(
     inputs: &Inputs<'_>,
+    clusters: &mut Clusters<'_>,
     previous: &Snapshot,
 ) -> Option<Box<Logging>> {
     let identity = inputs.identity;
@@ -55,7 +57,8 @@ pub(in crate::compile) fn logging(
         let kept = before.filter(|before| ***before == plan);
         Some(kept.cloned().unwrap_or_else(|| Arc::new(plan)))
     };
-    let logging = Logging {
+    let mut logging = Logging {
+        collectors: BTreeMap::new(),
         client: plan(
             TrafficSide::Client,
             before.and_then(|one| one.client.as_ref()),
@@ -65,6 +68,17 @@ pub(in crate::compile) fn logging(
             before.and_then(|one| one.server.as_ref()),
         ),
     };
+    let sinks = logging.plans().flat_map(|plan| plan.sinks());
+    let collectors = sinks.filter_map(|sink| {
+        let AccessLogTarget::Otlp(log) = &sink.target else {
+            return None;
+        };
+        let provider = log.provider.clone()?;
+        let kind = identity.mesh_config.provider(&provider)?;
+        let collector = of_provider(kind.receiver()?, OtlpSignal::Logs, identity, clusters)?;
+        Some((provider, collector))
+    });
+    logging.collectors = collectors.collect();
     let is_any = logging.plans().next().is_some();
     is_any.then(|| Box::new(logging))
 }
@@ -87,10 +101,24 @@ fn plan(telemetries: &Telemetries<'_>, identity: &Identity, side: TrafficSide) -
 }
 
 fn sink(log: &ProviderLog, mesh: &MeshConfig) -> Option<LogSink> {
-    let ProviderKind::File(file) = mesh.provider(&log.provider)? else {
-        return None;
-    };
-    Some(file_sink(&file, mesh, log.filter.clone()))
+    let filter = log.filter.clone();
+    match mesh.provider(&log.provider)? {
+        ProviderKind::File(file) => Some(file_sink(&file, mesh, filter)),
+        ProviderKind::Records(records) => {
+            let text = records.text.clone();
+            let format = RecordFormat {
+                body: Some(text.map_or(AccessLogFormat::Text, AccessLogFormat::Custom)),
+                attributes: records.attributes.clone(),
+            };
+            let target = AccessLogTarget::Otlp(OtlpLog {
+                provider: Some(Arc::clone(&log.provider)),
+                name: Arc::clone(&records.name),
+            });
+            let format = AccessLogFormat::Record(Arc::new(format));
+            Some(LogSink::new(target, format, filter))
+        }
+        _ => None,
+    }
 }
 
 fn file_sink(file: &FileLog, mesh: &MeshConfig, filter: Option<Arc<Expression>>) -> LogSink {

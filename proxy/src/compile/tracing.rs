@@ -21,7 +21,7 @@ use crate::compile::provenance::provenance_of;
 use crate::compile::providers::service_cluster;
 use crate::identity::Identity;
 use crate::snapshot::{Collector, CollectorHeader, SideTracing, Tracing};
-use crate::telemetry::{OTLP_GRPC_PATH, OtlpProtocol, SpanFormat};
+use crate::telemetry::{OtlpProtocol, OtlpSignal, SpanFormat};
 use traffic::provenance::Provenance;
 use traffic::trace::{CustomTag, Percent, Propagators, TagSource, TracingSettings};
 
@@ -51,7 +51,7 @@ pub(in crate::compile) fn tracing(
         if collector.is_none() {
             collector = tracer
                 .as_deref()
-                .and_then(|one| of_provider(one, identity, clusters));
+                .and_then(|one| of_provider(one, OtlpSignal::Traces, identity, clusters));
         }
         Some(SideTracing {
             settings: Arc::new(settings(base, &merged, tracer.as_deref())),
@@ -108,15 +108,16 @@ fn provider(merged: &MergedTracing, identity: &Identity) -> Option<Option<Arc<Tr
 }
 
 /// Returns the service of a provider, and the form of requests to it.
-fn of_provider(
+pub(in crate::compile) fn of_provider(
     tracer: &Tracer,
+    signal: OtlpSignal,
     identity: &Identity,
     clusters: &mut Clusters<'_>,
 ) -> Option<Collector> {
     let namespace = tracer.namespace.as_deref().unwrap_or(&identity.namespace);
     let service = service_cluster(&tracer.host, tracer.port, namespace, clusters)?;
     let (protocol, path) = match tracer.protocol {
-        TracerProtocol::Grpc => (OtlpProtocol::Grpc, OTLP_GRPC_PATH),
+        TracerProtocol::Grpc => (OtlpProtocol::Grpc, signal.grpc_path()),
         TracerProtocol::Http => (OtlpProtocol::Http, &*tracer.path),
         TracerProtocol::Zipkin { .. } => (OtlpProtocol::Zipkin, &*tracer.path),
     };
@@ -198,8 +199,11 @@ fn custom_tags(written: &[WrittenTag]) -> Vec<CustomTag> {
                 name: HeaderName::try_from(&**name).ok()?,
                 default: default.clone(),
             },
-            // these sources have no effect, which validation has told
-            WrittenSource::Environment(_, default) => TagSource::Literal(default.clone()?),
+            WrittenSource::Environment(name, default) => TagSource::Environment {
+                name: Arc::clone(name),
+                default: default.clone(),
+            },
+            // without effect, which validation has told
             WrittenSource::Formatter(_) => return None,
         };
         let name = Arc::clone(&tag.name);

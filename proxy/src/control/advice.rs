@@ -14,7 +14,7 @@ use config_loader::{Name, Object, ResourceSet};
 use crate::compile::certificates::mesh;
 use crate::compile::peers::Peers;
 use crate::compile::{self, lacks_export_listener};
-use crate::identity::{Identity, Mode};
+use crate::identity::{Identity, IdentityKind, Mode};
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
 use traffic::certificate::UnixSeconds;
@@ -179,11 +179,15 @@ fn has_certificate(identity: &Identity, store: &Store) -> bool {
 
 /// Describes how to give the proxy a certificate.
 fn fix(identity: &Identity) -> String {
-    format!(
-        "set --workload-cert, --workload-key and --mesh-ca, or put cert-chain.pem, key.pem and root-cert.pem into {} \
-         (--mesh-certs)",
-        identity.mesh_certs
-    )
+    match identity.workload.kind {
+        IdentityKind::Files => format!(
+            "set --workload-cert, --workload-key and --mesh-ca, or put cert-chain.pem, key.pem and root-cert.pem into {} \
+             (--mesh-certs)",
+            identity.mesh_certs
+        ),
+        IdentityKind::None => "set --identity".to_owned(),
+        kind => format!("the source {kind} (--identity) has issued none that is valid"),
+    }
 }
 
 /// Warning about a proxy without a certificate, where a policy requires one.

@@ -1,4 +1,4 @@
-//! Certificates in files and Secrets: reads, checks and watches them, and reports their errors.
+//! Certificates in files, in Secrets and of servers: reads, checks and watches them, and reports their errors.
 //!
 //! Files are read again every few seconds and when something changes in their directory; the store compares their
 //! contents. `tls::Store` decides which version stays in effect.
@@ -7,11 +7,13 @@ mod file;
 
 mod findings;
 
+mod mesh_files;
+
 pub(super) mod system;
 
 mod watch;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,21 +21,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use config_loader::resource::core::{ConfigMap, Secret};
 use config_loader::{Diagnostic, Location, Name, ResourceSet};
 
-use file::file;
+pub(super) use file::file;
 pub(crate) use findings::{findings, of_another_workload};
+pub use mesh_files::{find as find_mesh_files, located};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 pub use watch::Directories;
 
+use super::identity_source::Delivered;
 use crate::compile::certificates::{Scope, Use, mesh, uses, workload};
 use crate::compile::policies::client_tls::{self, ClientUse};
-use crate::identity::{Identity, MemberSettings};
-use crate::telemetry::CertificateState;
+use crate::identity::{Identity, IdentityKind};
+use crate::telemetry::{CertificateState, IdentityState};
 use crate::tls::material::UnixSeconds;
 use crate::tls::spiffe::Workload;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, MaterialContent, NamedContent};
-use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, ReferredObject, Store};
+use crate::tls::{
+    Authorities, AuthoritySource, IdentitySource, Problem, ProblemKind, ReferredObject, Store,
+};
 
 /// Keys of a Secret that may hold the value; the first existing key is used.
 const CHAIN_KEYS: [&str; 2] = ["cert", Secret::TLS_CERTIFICATE];
@@ -83,28 +89,31 @@ pub struct Look {
     pub directories: BTreeSet<PathBuf>,
 }
 
-/// Reads into the store all certificates that resources and the gateways of `members` use.
+/// Reads into the store all certificates that resources and the gateways of remote clusters use, and the identity that
+/// a server has delivered.
 pub fn look(
     store: &Store,
     resources: &ResourceSet,
-    members: &[MemberSettings],
+    delivered: &Delivered,
     scope: Scope<'_>,
     now: UnixSeconds,
 ) -> Look {
     let uses = uses(resources, scope);
     let mut client_uses = client_tls::uses(resources, scope);
     client_uses.extend(client_tls::uses_of_policies(resources, scope));
-    client_uses.extend(client_tls::uses_of_members(members));
+    client_uses.extend(client_tls::uses_of_members(&scope.identity().members));
     let mut wanted = Wanted::of(&uses, &client_uses);
     if let Some(identity) = scope.mesh()
         && has_mesh_identity(identity, store)
     {
         let (own, root) = mesh(identity);
+        wanted.own = Some(own.clone());
         wanted.identities.insert(own);
         wanted.authorities.insert(root);
     }
     let reader = Reader {
         resources,
+        delivered,
         scope,
         own: scope
             .mesh()
@@ -136,13 +145,18 @@ pub fn look(
     }
 }
 
-/// Returns whether the proxy should have an identity within the mesh: its files are configured, or exist at the default
-/// paths. An identity that is in effect stays when its files are removed.
+/// Returns whether the proxy should have an identity within the mesh: a server is its source, or its files are
+/// configured, or exist at the default paths. An identity that is in effect stays when its files are removed.
 fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
+    match identity.workload.kind {
+        IdentityKind::Files => {}
+        IdentityKind::None => return false,
+        IdentityKind::IstioCa | IdentityKind::WorkloadApi => return true,
+    }
     let (own, _) = mesh(identity);
     let is_there = || match &own {
         IdentitySource::Files { chain, .. } => Path::new(&**chain).exists(),
-        IdentitySource::Referred { .. } | IdentitySource::Secret { .. } => false,
+        _ => false,
     };
     identity.is_told_mesh_certificates() || store.identity(&own).is_some() || is_there()
 }
@@ -150,6 +164,7 @@ fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
 /// Sources to read, each once.
 #[derive(Default)]
 struct Wanted {
+    own: Option<IdentitySource>,
     identities: BTreeSet<IdentitySource>,
     authorities: BTreeSet<AuthoritySource>,
 }
@@ -194,9 +209,41 @@ pub fn states(store: &Store) -> Vec<CertificateState> {
     own.chain(of_clients).collect()
 }
 
+/// Returns the state of the workload's identity for metrics.
+pub fn own_state(store: &Store, identity: &Identity) -> IdentityState {
+    let (_, root) = mesh(identity);
+    let own = store.own();
+    let has_source = own.is_some();
+    let own = own.and_then(|own| own.in_force);
+    let authorities = store.authorities();
+    let bundle = authorities.iter().find(|status| status.source == root);
+    let bundle = bundle.and_then(|status| status.in_force.as_deref());
+    let sizes = bundle.into_iter().flat_map(Authorities::bundle_sizes);
+    let mut bundles: BTreeMap<String, usize> = sizes
+        .map(|(domain, size)| (domain.to_string(), size))
+        .collect();
+    if let Some(bundle) = bundle.filter(|_| bundles.is_empty()) {
+        let domain = identity.workload.trust_domain.clone();
+        bundles.insert(domain, bundle.facts.len());
+    }
+    IdentityState {
+        has_source,
+        expires: own.map(|own| own.facts.not_after),
+        bundles,
+    }
+}
+
+/// Returns the problem of an identity that is not used since it has expired.
+pub fn expired_identity(store: &Store) -> Option<Problem> {
+    let own = store.own().filter(|own| own.in_force.is_none())?;
+    let mut problems = own.problems.into_iter();
+    problems.find(|problem| problem.kind == ProblemKind::Expired)
+}
+
 /// Reader of the sources.
 struct Reader<'a> {
     resources: &'a ResourceSet,
+    delivered: &'a Delivered,
     scope: Scope<'a>,
     /// Source of the workload's certificate, and the identity that it must contain.
     own: Option<(IdentitySource, Workload)>,
@@ -209,6 +256,7 @@ impl Reader<'_> {
         let identities = wanted.identities.iter();
         let authorities = wanted.authorities.iter();
         MaterialContent {
+            own: wanted.own.clone(),
             identities: identities
                 .map(|source| (source.clone(), self.identity(source)))
                 .collect(),
@@ -226,7 +274,9 @@ impl Reader<'_> {
                 chain: file(chain)?,
                 key: file(key)?,
                 workload,
+                problem: None,
             }),
+            IdentitySource::Workload(_) => self.delivered.identity(source, workload),
             IdentitySource::Referred { namespace, name }
             | IdentitySource::Secret { namespace, name } => {
                 let place = place(namespace, name);
@@ -239,6 +289,7 @@ impl Reader<'_> {
                     chain: value(secret, &CHAIN_KEYS, &place, ProblemKind::Certificate)?,
                     key: value(secret, &KEY_KEYS, &place, ProblemKind::Key)?,
                     workload,
+                    problem: None,
                 })
             }
         }
@@ -252,13 +303,18 @@ impl Reader<'_> {
             } => Ok(AuthorityBytes {
                 authorities: self.with_others(source, file(authorities)?),
                 revoked: revoked.as_ref().map(file).transpose()?,
-                is_lenient: false,
+                ..AuthorityBytes::default()
             }),
             AuthoritySource::System { revoked } => Ok(AuthorityBytes {
                 authorities: system::authorities()?,
                 revoked: revoked.as_ref().map(file).transpose()?,
                 is_lenient: true,
+                ..AuthorityBytes::default()
             }),
+            AuthoritySource::Workload(_) => {
+                let identity = self.scope.identity();
+                self.delivered.authorities(source, identity)
+            }
             AuthoritySource::Referred { objects } => self.referred(source, objects),
             AuthoritySource::Secret { namespace, name } => {
                 let beside: Arc<str> = format!("{name}{AUTHORITY_SUFFIX}").into();
@@ -272,7 +328,7 @@ impl Reader<'_> {
                 Ok(AuthorityBytes {
                     authorities,
                     revoked: revoked.ok(),
-                    is_lenient: false,
+                    ..AuthorityBytes::default()
                 })
             }
         }
@@ -306,16 +362,7 @@ impl Reader<'_> {
     /// Adds the authorities of the mesh configuration to those of the mesh.
     fn with_others(&self, source: &AuthoritySource, mut content: NamedContent) -> NamedContent {
         if self.root.as_ref() == Some(source) {
-            let config = &self.scope.identity().mesh_config;
-            for others in [
-                Some(&config.authorities),
-                config.proxies.authorities.as_ref(),
-            ] {
-                content.1.push(b'\n');
-                content
-                    .1
-                    .extend_from_slice(others.map_or(b"", |others| others.as_bytes()));
-            }
+            append(&mut content.1, &of_mesh_config(self.scope.identity()));
         }
         content
     }
@@ -383,6 +430,22 @@ impl Reader<'_> {
     }
 }
 
+/// Returns the authorities that the mesh configuration adds to those of the mesh.
+pub(super) fn of_mesh_config(identity: &Identity) -> Vec<u8> {
+    let config = &identity.mesh_config;
+    let mut content = config.authorities.as_bytes().to_vec();
+    if let Some(others) = &config.proxies.authorities {
+        append(&mut content, others.as_bytes());
+    }
+    content
+}
+
+/// Appends PEM to PEM.
+pub(super) fn append(content: &mut Vec<u8>, more: &[u8]) {
+    content.push(b'\n');
+    content.extend_from_slice(more);
+}
+
 fn place(namespace: &str, name: &str) -> String {
     format!("secret {namespace}/{name}")
 }
@@ -422,7 +485,9 @@ fn directories(wanted: &Wanted) -> BTreeSet<PathBuf> {
                 files.extend(revoked);
             }
             AuthoritySource::System { revoked } => files.extend(revoked),
-            AuthoritySource::Referred { .. } | AuthoritySource::Secret { .. } => {}
+            AuthoritySource::Referred { .. }
+            | AuthoritySource::Secret { .. }
+            | AuthoritySource::Workload(_) => {}
         }
     }
     let mut directories = BTreeSet::new();

@@ -8,6 +8,7 @@ use config_loader::ResourceSet;
 use config_loader::resource::istio::MeshConfig;
 use tokio::sync::watch;
 
+use super::certificates;
 use super::pod_labels::PodLabels;
 use super::selected::SelectedResources;
 use crate::compile::survey::UnusedObject;
@@ -104,6 +105,14 @@ impl Publisher {
             self.started.members = members.to_vec();
         }
         differs
+    }
+
+    /// Finds the names of the identity's files in its directory; while it has two sets, those from before stay.
+    pub fn find_mesh_files(&mut self) {
+        if let Ok(set) = certificates::find_mesh_files(&self.identity) {
+            self.identity.workload.file_set = set;
+            self.started.workload.file_set = set;
+        }
     }
 
     /// Sets the mesh configuration; it takes effect with the next snapshot. Returns whether it differs from before.

@@ -1,8 +1,10 @@
 //! Access log by resources, by the side of the proxy.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::direction::Direction;
+use super::tracing::Collector;
 use crate::telemetry::LogPlan;
 
 /// Access log of both sides of the proxy; `None` for a side whose log is that of the flags.
@@ -12,6 +14,8 @@ pub struct Logging {
     pub client: Option<Arc<LogPlan>>,
     /// Log of the inbound side of a sidecar.
     pub server: Option<Arc<LogPlan>>,
+    /// Services that log records are sent to, by the provider.
+    pub collectors: BTreeMap<Arc<str>, Collector>,
 }
 
 impl Logging {

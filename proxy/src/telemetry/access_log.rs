@@ -10,34 +10,54 @@ mod escape;
 mod format;
 mod lanes;
 mod plan;
+mod record;
 mod sample;
 mod settings;
 mod sink;
 mod timestamp;
 mod writer;
 
-use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 pub use entry::{Entry, Host, HttpVersion};
 pub(crate) use lanes::AccessLogTotals;
 pub use plan::{LogPlan, LogSink};
+pub use record::RecordFormat;
 pub use sample::LogSample;
-pub use settings::{AccessLogFormat, AccessLogSettings, AccessLogTarget};
+pub use settings::{AccessLogFormat, AccessLogSettings, AccessLogTarget, OtlpLog};
 
 use lanes::Lanes;
+use plan::OpenTarget;
 use sink::Sink;
 use traffic::telemetry::cells::{WorkerId, Writers, cell_index};
 use writer::Running;
 
+use super::otlp::Exporter;
+
+/// Makes the exporter of a log at a collector, and starts it; `None` if nothing may be exported.
+type MakeLogExporter = Box<dyn Fn(&OtlpLog) -> Option<Arc<Exporter>> + Send + Sync>;
+
+/// Name of logs without another one, as in Istio.
+const LOG_NAME: &str = "otel_envoy_accesslog";
+
 /// The access log of the process: its targets, and the loggers of workers. Ends the writer threads when dropped.
-#[derive(Debug)]
 pub struct AccessLog {
     settings: AccessLogSettings,
     /// Target of `settings`; `None` if there is a log only where a resource says so.
     own: Option<Arc<Running>>,
+    /// Records of the same requests, if variables say so.
+    own_records: Option<LogSink>,
     targets: Mutex<Vec<Target>>,
+    make_exporter: OnceLock<MakeLogExporter>,
+    exporters: Mutex<Vec<(OtlpLog, Weak<Exporter>)>>,
+}
+
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessLog").finish_non_exhaustive()
+    }
 }
 
 /// A target that was opened.
@@ -55,7 +75,10 @@ impl AccessLog {
         Self {
             settings: AccessLogSettings::new(workers),
             own: None,
+            own_records: None,
             targets: Mutex::default(),
+            make_exporter: OnceLock::new(),
+            exporters: Mutex::default(),
         }
     }
 
@@ -75,15 +98,66 @@ impl AccessLog {
         Ok(Self {
             settings,
             own: Some(running),
+            own_records: None,
             targets: Mutex::new(vec![own]),
+            make_exporter: OnceLock::new(),
+            exporters: Mutex::default(),
         })
     }
 
     /// Opens the targets of a plan that are not open yet.
     pub fn open(&self, plan: &LogPlan) {
         for sink in plan.sinks() {
-            sink.open(|| self.running(&sink.target));
+            sink.open(|| match &sink.target {
+                AccessLogTarget::Otlp(log) => match self.exporter(log) {
+                    Some(exporter) => OpenTarget::Records(exporter),
+                    None => OpenTarget::Nothing,
+                },
+                target => OpenTarget::Lines(self.running(target)),
+            });
         }
+    }
+
+    /// Adds records of the requests that flags log.
+    #[must_use]
+    pub fn with_records(mut self, format: RecordFormat) -> Self {
+        let log = OtlpLog {
+            provider: None,
+            name: LOG_NAME.into(),
+        };
+        let format = AccessLogFormat::Record(Arc::new(format));
+        self.own_records = Some(LogSink::new(AccessLogTarget::Otlp(log), format, None));
+        self
+    }
+
+    /// Sets what makes the exporters of logs at collectors, before the first plan is opened.
+    pub fn set_exporters(&self, make: MakeLogExporter) {
+        // a second call would be a fault of the caller, which the first one survives
+        drop(self.make_exporter.set(make));
+    }
+
+    fn exporter(&self, log: &OtlpLog) -> Option<Arc<Exporter>> {
+        let mut exporters = self.locked_exporters();
+        exporters.retain(|(_, exporter)| exporter.strong_count() > 0);
+        let same = exporters.iter().find(|(known, _)| known == log);
+        if let Some(exporter) = same.and_then(|(_, exporter)| exporter.upgrade()) {
+            return Some(exporter);
+        }
+        let exporter = self.make_exporter.get()?(log)?;
+        exporters.push((log.clone(), Arc::downgrade(&exporter)));
+        Some(exporter)
+    }
+
+    fn locked_exporters(&self) -> MutexGuard<'_, Vec<(OtlpLog, Weak<Exporter>)>> {
+        let exporters = self.exporters.lock();
+        exporters.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The exporters of logs.
+    pub fn exporters(&self) -> Vec<Arc<Exporter>> {
+        let exporters = self.locked_exporters();
+        let running = exporters.iter().map(|(_, exporter)| exporter.upgrade());
+        running.flatten().collect()
     }
 
     fn running(&self, target: &AccessLogTarget) -> Arc<Running> {
@@ -106,7 +180,7 @@ impl AccessLog {
         running
     }
 
-    fn targets(&self) -> std::sync::MutexGuard<'_, Vec<Target>> {
+    fn targets(&self) -> MutexGuard<'_, Vec<Target>> {
         self.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,11 +195,8 @@ impl AccessLog {
 
     /// The logger of one worker.
     pub fn logger(&self, worker: WorkerId) -> AccessLogger {
-        let Some(running) = &self.own else {
-            return AccessLogger::off();
-        };
         let format = self.settings.format.clone();
-        if format.is_fixed() {
+        if let (Some(running), None, true) = (&self.own, &self.own_records, format.is_fixed()) {
             let lanes = running.lanes().clone();
             let (index, writers) = cell_index(worker, lanes.lanes.len());
             let lane = Lent {
@@ -140,10 +211,19 @@ impl AccessLog {
                 plan: None,
             };
         }
-        let mut sink = LogSink::new(self.settings.target.clone(), format, None);
-        sink.sample = self.settings.sample;
+        let own = self.own.iter();
+        let own = own.map(|_| LogSink::new(self.settings.target.clone(), format.clone(), None));
+        let records = self.own_records.iter();
+        let records = records.map(|one| LogSink::new(one.target.clone(), one.format.clone(), None));
+        let mut sinks: Vec<_> = own.chain(records).collect();
+        if sinks.is_empty() {
+            return AccessLogger::off();
+        }
+        for sink in &mut sinks {
+            sink.sample = self.settings.sample;
+        }
         // one for each worker, which shares its count of references with no other
-        let plan = LogPlan::new(vec![sink]);
+        let plan = LogPlan::new(sinks);
         self.open(&plan);
         AccessLogger {
             lane: None,
@@ -170,6 +250,17 @@ impl AccessLog {
                 }
                 None => totals.push((name, of_target)),
             }
+        }
+        for (log, exporter) in &*self.locked_exporters() {
+            let Some(exporter) = exporter.upgrade() else {
+                continue;
+            };
+            let dropped = exporter.totals().dropped();
+            let of_log = AccessLogTotals {
+                lines: exporter.added(),
+                dropped,
+            };
+            totals.push((AccessLogTarget::Otlp(log.clone()).to_string(), of_log));
         }
         totals
     }

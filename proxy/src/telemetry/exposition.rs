@@ -17,12 +17,12 @@ mod traces;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use super::Telemetry;
 use super::access_log::AccessLog;
 use super::log::LogControl;
-use super::otlp::Exporter;
+use super::otlp::{Exporter, OtlpTotals};
 pub use format::TextFormat;
 use requests::RequestText;
 use traffic::telemetry::ServiceStates;
@@ -33,6 +33,8 @@ pub struct Exposition {
     access_log: Arc<AccessLog>,
     log: Option<LogControl>,
     exporter: Option<Arc<Exporter>>,
+    /// Counts of requests with metrics.
+    push: Option<Arc<OtlpTotals>>,
     services: Box<dyn Fn() -> ServiceStates + Send + Sync>,
 }
 
@@ -50,11 +52,12 @@ impl Exposition {
             access_log,
             log: None,
             exporter: None,
+            push: None,
             services: Box::new(ServiceStates::default),
         }
     }
 
-    /// Adds the number of lines that this log drops, and the exporter of spans.
+    /// Adds the number of lines that the process log drops, and the exporter of spans.
     #[must_use]
     pub fn with_logs(self, log: LogControl, exporter: Option<Arc<Exporter>>) -> Self {
         Self {
@@ -64,11 +67,27 @@ impl Exposition {
         }
     }
 
-    /// Reason why the last export of spans failed, with the collector; `None` if it did not.
+    /// Adds counts of requests with metrics to a collector.
+    #[must_use]
+    pub fn with_push(self, push: Option<Arc<OtlpTotals>>) -> Self {
+        Self { push, ..self }
+    }
+
+    /// Exporters of spans and log records.
+    fn exporters(&self) -> Vec<Arc<Exporter>> {
+        let traces = self.exporter.iter().cloned();
+        traces.chain(self.access_log.exporters()).collect()
+    }
+
+    /// Reason why an export failed the last time, with the collector; `None` if none did.
     pub fn export_problem(&self) -> Option<String> {
-        let exporter = self.exporter.as_ref()?;
-        let problem = exporter.totals().problem()?;
-        Some(format!("{}: {problem}", exporter.name()))
+        let exporters = self.exporters();
+        let mut problems = exporters.iter().filter_map(|exporter| {
+            let problem = exporter.totals().problem()?;
+            Some(format!("{}: {problem}", exporter.name()))
+        });
+        let of_push = || self.push.as_ref()?.problem();
+        problems.next().or_else(of_push)
     }
 
     /// Adds the state of destinations, and of clusters in services with several clusters.
@@ -99,13 +118,16 @@ impl Exposition {
         let stats = &self.telemetry.stats;
         stats.sweep(Instant::now());
         let mut text = Vec::new();
-        let exporter = self.exporter.iter().filter(|one| one.is_started());
+        let exporters = self.exporters();
+        let exporters = exporters.iter().filter(|one| one.is_started());
+        let signals = traces::Signals::of(exporters, self.push.as_deref());
         let services = (self.services)();
         let families = families::control(&self.telemetry)
+            .chain(families::identity(&self.telemetry, SystemTime::now()))
             .chain(families::access_log(&self.access_log.totals()))
             .chain(self.log.iter().map(|log| families::log(log.dropped())))
             .chain(std::iter::once(traces::decisions(&self.telemetry)))
-            .chain(exporter.flat_map(|one| traces::exporter(one)))
+            .chain(signals.families())
             .chain(propagation::families(&self.telemetry.propagation))
             .chain(families::workers(&self.telemetry.counters))
             .chain(families::connections(stats))

@@ -1,7 +1,7 @@
 //! Verification shared by both sides: certificate chains and revocation, parsed certificates, and signatures.
 //!
 //! As in Istio, revocation is checked only for the peer's own certificate; a revocation list that is out of date, or no
-//! list of its issuer, rejects the peer.
+//! list of its issuer, rejects the peer. Where each trust domain has its own authorities, only some may have a list.
 
 use std::sync::Arc;
 
@@ -16,7 +16,14 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use super::material::facts;
 use traffic::certificate::Facts;
 
-type Revoked = [CertificateRevocationListDer<'static>];
+/// Revocation lists of authorities.
+#[derive(Clone, Copy)]
+pub(super) struct Revocation<'a> {
+    /// Lists.
+    pub(super) lists: &'a [CertificateRevocationListDer<'static>],
+    /// Whether a certificate without a list of its issuer is accepted.
+    pub(super) is_partial: bool,
+}
 
 /// Returns a verifier of client certificate chains.
 ///
@@ -25,15 +32,19 @@ type Revoked = [CertificateRevocationListDer<'static>];
 /// Reason that the authorities or the revocation lists are unusable.
 pub(super) fn client_verifier(
     roots: &Arc<RootCertStore>,
-    revoked: &Revoked,
+    revocation: Revocation<'_>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
-        .with_crls(revoked.iter().cloned())
-        .only_check_end_entity_revocation()
-        .enforce_revocation_expiration()
-        .build()
-        .map_err(|error| error.to_string())
+    let builder =
+        WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
+            .with_crls(revocation.lists.iter().cloned())
+            .only_check_end_entity_revocation()
+            .enforce_revocation_expiration();
+    let builder = match revocation.is_partial {
+        true => builder.allow_unknown_revocation_status(),
+        false => builder,
+    };
+    builder.build().map_err(|error| error.to_string())
 }
 
 /// Returns a verifier of server certificate chains.
@@ -43,15 +54,19 @@ pub(super) fn client_verifier(
 /// Reason that the authorities or the revocation lists are unusable.
 pub(super) fn server_verifier(
     roots: &Arc<RootCertStore>,
-    revoked: &Revoked,
+    revocation: Revocation<'_>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<WebPkiServerVerifier>, String> {
-    WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
-        .with_crls(revoked.iter().cloned())
-        .only_check_end_entity_revocation()
-        .enforce_revocation_expiration()
-        .build()
-        .map_err(|error| error.to_string())
+    let builder =
+        WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
+            .with_crls(revocation.lists.iter().cloned())
+            .only_check_end_entity_revocation()
+            .enforce_revocation_expiration();
+    let builder = match revocation.is_partial {
+        true => builder.allow_unknown_revocation_status(),
+        false => builder,
+    };
+    builder.build().map_err(|error| error.to_string())
 }
 
 /// Returns the rejection of a certificate as an error.

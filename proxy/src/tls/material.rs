@@ -2,6 +2,7 @@
 
 pub(super) mod facts;
 
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use x509_parser::revocation_list::CertificateRevocationList;
 pub use facts::date;
 pub use traffic::certificate::{Facts, Name, UnixSeconds};
 
-use super::chain;
+use super::chain::{self, Revocation};
 use super::problem::{Problem, ProblemKind};
 
 /// Maximum certificates in a file or secret.
@@ -51,6 +52,8 @@ pub struct Identity {
     pub facts: Facts,
     /// Problems that do not depend on the time.
     pub weaknesses: Vec<Problem>,
+    /// Whether it identifies the workload: once expired it is not used, whatever else there is.
+    pub(super) is_of_workload: bool,
     place: Arc<str>,
 }
 
@@ -95,6 +98,7 @@ impl Identity {
             certified: Arc::new(certified),
             weaknesses: weaknesses(place, &all),
             facts,
+            is_of_workload: false,
             place: place.into(),
         })
     }
@@ -111,8 +115,11 @@ const UNSUPPORTED_KEY: &str = "the key is not one that can be used: RSA of 2048 
 #[derive(Debug)]
 pub struct Authorities {
     pub(super) roots: Arc<RootCertStore>,
+    /// Authorities by trust domain: a peer is verified by those of the trust domain in its SPIFFE id. Empty if `roots`
+    /// verify all peers.
+    pub(super) bundles: BTreeMap<Arc<str>, Arc<RootCertStore>>,
     pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// Parsed certificates.
+    /// Parsed certificates, each once.
     pub facts: Vec<Facts>,
     renewals: Vec<UnixSeconds>,
     place: Arc<str>,
@@ -122,8 +129,49 @@ pub struct Authorities {
 impl Authorities {
     /// Whether these include all others, and revoke the same certificates.
     pub(super) fn cover(&self, others: &Self) -> bool {
-        let (own, others_roots) = (&self.roots.roots, &others.roots.roots);
-        self.revoked == others.revoked && others_roots.iter().all(|root| own.contains(root))
+        let covers = |own: &RootCertStore, others: &RootCertStore| {
+            others.roots.iter().all(|root| own.roots.contains(root))
+        };
+        let has_bundle = |(domain, others): (&Arc<str>, &Arc<RootCertStore>)| {
+            let own = self.bundles.get(domain);
+            own.is_some_and(|own| covers(own, others))
+        };
+        self.revoked == others.revoked
+            && self.bundles.is_empty() == others.bundles.is_empty()
+            && covers(&self.roots, &others.roots)
+            && others.bundles.iter().all(has_bundle)
+    }
+
+    /// Adds the authorities of each trust domain.
+    ///
+    /// # Errors
+    ///
+    /// First problem that makes them unusable.
+    pub fn with_bundles(
+        mut self,
+        place: &str,
+        bundles: &BTreeMap<Arc<str>, Vec<u8>>,
+    ) -> Result<Self, Problem> {
+        for (domain, pem) in bundles {
+            let place = format!("{place} (bundle of {domain})");
+            let (roots, _) = roots(&place, pem)?;
+            self.bundles.insert(Arc::clone(domain), Arc::new(roots));
+        }
+        Ok(self)
+    }
+
+    /// Returns the revocation lists. Of several bundles, only some may have one.
+    pub(super) fn revocation(&self) -> Revocation<'_> {
+        Revocation {
+            lists: &self.revoked,
+            is_partial: !self.bundles.is_empty(),
+        }
+    }
+
+    /// Returns the number of certificates of each trust domain; none if one bundle verifies all peers.
+    pub fn bundle_sizes(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
+        let bundles = self.bundles.iter();
+        bundles.map(|(domain, roots)| (domain, roots.len()))
     }
 
     /// Parses and checks authorities and revocation lists, except validity periods.
@@ -134,29 +182,24 @@ impl Authorities {
     pub fn read(pem: AuthoritiesPem<'_>) -> Result<Self, Problem> {
         let (place, bytes) = pem.authorities;
         let broken = |text: String| Problem::new(ProblemKind::Authorities, place, text);
-        let certificates = certificates(place, bytes, ProblemKind::Authorities)?;
-        let mut roots = RootCertStore::empty();
-        let mut facts = Vec::new();
-        if pem.is_lenient {
+        let (roots, facts) = if pem.is_lenient {
+            let mut roots = RootCertStore::empty();
+            let certificates = certificates(place, bytes, ProblemKind::Authorities)?;
             roots.add_parsable_certificates(certificates);
             if roots.is_empty() {
                 return Err(broken("none of the certificates can be used".to_owned()));
             }
+            (roots, Vec::new())
         } else {
-            let each: Result<Vec<Facts>, String> = certificates.iter().map(facts::read).collect();
-            facts = each.map_err(broken)?;
-            for certificate in certificates {
-                roots
-                    .add(certificate)
-                    .map_err(|error| broken(format!("a certificate cannot be used: {error}")))?;
-            }
-        }
+            roots(place, bytes)?
+        };
         let (revoked, renewals) = match pem.revoked {
             Some((place, bytes)) => revocations(place, bytes)?,
             None => (Vec::new(), Vec::new()),
         };
         let read = Self {
             roots: Arc::new(roots),
+            bundles: BTreeMap::new(),
             revoked,
             facts,
             renewals,
@@ -165,7 +208,7 @@ impl Authorities {
         };
         // Readable material may still be useless for verification, such as a list of version 1.
         let provider = Arc::new(aws_lc_rs::default_provider());
-        match chain::client_verifier(&read.roots, &read.revoked, &provider) {
+        match chain::client_verifier(&read.roots, read.revocation(), &provider) {
             Ok(_) => Ok(read),
             Err(error) => {
                 let (kind, place) = match &read.revoked_place {
@@ -202,6 +245,22 @@ impl Authorities {
         }
         problems
     }
+}
+
+/// Parses certificates of authorities, each once.
+fn roots(place: &str, bytes: &[u8]) -> Result<(RootCertStore, Vec<Facts>), Problem> {
+    let broken = |text: String| Problem::new(ProblemKind::Authorities, place, text);
+    let mut certificates = certificates(place, bytes, ProblemKind::Authorities)?;
+    let mut known = HashSet::new();
+    certificates.retain(|certificate| known.insert(certificate.clone()));
+    let each: Result<Vec<Facts>, String> = certificates.iter().map(facts::read).collect();
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots
+            .add(certificate)
+            .map_err(|error| broken(format!("a certificate cannot be used: {error}")))?;
+    }
+    Ok((roots, each.map_err(broken)?))
 }
 
 fn no_certificate(place: &str) -> Problem {

@@ -2,14 +2,13 @@
 
 use std::sync::OnceLock;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 use rustls_pki_types::CertificateDer;
 
 use super::ciphers::openssl_name;
 use super::digest::{hex, sha256};
 use super::material::facts;
+use super::pem::{CERTIFICATE, pem};
 use traffic::certificate::Facts;
 
 /// Peer of a TLS connection.
@@ -75,7 +74,7 @@ impl traffic::certificate::PeerCertificate for PeerCertificate {
     }
 
     fn encoded_pem(&self) -> String {
-        percent_encode(&pem(&self.der))
+        percent_encode(&pem(CERTIFICATE, &self.der))
     }
 }
 
@@ -93,24 +92,6 @@ pub fn percent_encode(pem: &str) -> String {
         }
     }
     out
-}
-
-/// Characters per line of PEM (RFC 7468, section 2).
-const COLUMNS: usize = 64;
-
-fn pem(certificate: &CertificateDer<'_>) -> String {
-    let text = STANDARD.encode(certificate);
-    let mut pem = String::with_capacity(text.len() + text.len() / COLUMNS + 64);
-    pem.push_str("-----BEGIN CERTIFICATE-----\n");
-    let mut rest = &*text;
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(COLUMNS));
-        pem.push_str(line);
-        pem.push('\n');
-        rest = after;
-    }
-    pem.push_str("-----END CERTIFICATE-----\n");
-    pem
 }
 
 /// Returns the version's name in Envoy and Go.

@@ -53,20 +53,32 @@ impl fmt::Display for Problem {
 /// Kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProblemKind {
+    /// Two identities of which one is meant.
+    Ambiguous,
     /// No authorities to verify peers with.
     Authorities,
+    /// Identity that its source has failed to deliver or to renew.
+    Awaited,
     /// Unreadable certificate.
     Certificate,
+    /// Credentials that the source of an identity refused.
+    Denied,
     /// Certificate after its validity period.
     Expired,
     /// Secret that must not be used.
     Foreign,
+    /// Message of a source of identities that lacks something.
+    Incomplete,
     /// Unreadable or unsupported key.
     Key,
     /// Key of another certificate.
     Mismatch,
     /// Missing file or secret.
     Missing,
+    /// Identities of a source of which none is that of the workload.
+    NoneFits,
+    /// Identity that its source is asked for, without a failure so far.
+    NotYetIssued,
     /// Certificate before its validity period.
     NotYetValid,
     /// Certificate of another workload.
@@ -75,10 +87,14 @@ pub enum ProblemKind {
     Revoked,
     /// Overdue revocation list.
     RevokedStale,
+    /// Certificate that no CA of its trust domain has signed.
+    UnknownIssuer,
     /// Unreadable file.
     Unreadable,
     /// Certificate that clients no longer trust.
     Weak,
+    /// Identity that its source has taken away: it is not used any more.
+    Withdrawn,
 }
 
 impl ProblemKind {

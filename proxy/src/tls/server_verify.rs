@@ -11,6 +11,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::bundles::Bundles;
 use super::chain::{self, Signatures, refused};
 use super::{Authorities, Facts, Name, spiffe};
 
@@ -26,7 +27,7 @@ pub(super) struct AcceptedNames<'a> {
 /// Verifies server certificates by the settings of a rule.
 pub(super) struct ServerVerifier {
     /// Verifier of the chain; `None` to skip verification.
-    chain: Option<Arc<WebPkiServerVerifier>>,
+    chain: Option<Bundles<Arc<WebPkiServerVerifier>>>,
     signatures: Signatures,
     /// Accepted names, of which the certificate must carry one; empty for any.
     names: Vec<Arc<str>>,
@@ -59,7 +60,9 @@ impl ServerVerifier {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, String> {
         let chain = |authorities: &Authorities| {
-            chain::server_verifier(&authorities.roots, &authorities.revoked, provider)
+            let make =
+                |roots: &_| chain::server_verifier(roots, authorities.revocation(), provider);
+            Bundles::new(authorities, make)
         };
         Ok(Self {
             chain: authorities.map(chain).transpose()?,
@@ -146,6 +149,7 @@ impl ServerCertVerifier for ServerVerifier {
         let Some(chain) = &self.chain else {
             return Ok(ServerCertVerified::assertion());
         };
+        let chain = chain.of(certificate)?;
         match chain.verify_server_cert(certificate, others, name, ocsp, now) {
             // rustls checks the name last, after everything else
             Err(Error::InvalidCertificate(

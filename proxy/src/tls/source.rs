@@ -1,4 +1,4 @@
-//! Sources of certificates: files or secrets, by name. A source identifies certificates across reloads.
+//! Sources of certificates: files, secrets or servers, by name. A source identifies certificates across reloads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub enum IdentitySource {
         /// Name of the Secret.
         name: Arc<str>,
     },
+    /// Server that issues the identity of the workload, by the value of `--identity`.
+    Workload(&'static str),
 }
 
 impl fmt::Display for IdentitySource {
@@ -35,6 +37,7 @@ impl fmt::Display for IdentitySource {
             IdentitySource::Files { chain, .. } => write!(f, "file {chain}"),
             IdentitySource::Referred { namespace, name }
             | IdentitySource::Secret { namespace, name } => write!(f, "secret {namespace}/{name}"),
+            IdentitySource::Workload(source) => write!(f, "--identity {source}"),
         }
     }
 }
@@ -66,6 +69,8 @@ pub enum AuthoritySource {
         /// Revocation lists.
         revoked: Option<Arc<str>>,
     },
+    /// Server that issues the identity of the workload, by the value of `--identity`: a bundle for each trust domain.
+    Workload(&'static str),
 }
 
 impl fmt::Display for AuthoritySource {
@@ -81,6 +86,7 @@ impl fmt::Display for AuthoritySource {
             }
             AuthoritySource::Secret { namespace, name } => write!(f, "secret {namespace}/{name}"),
             AuthoritySource::System { .. } => f.write_str("the operating system's CAs"),
+            AuthoritySource::Workload(source) => write!(f, "--identity {source}"),
         }
     }
 }

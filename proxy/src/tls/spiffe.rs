@@ -15,6 +15,13 @@ pub fn trust_domain(uri: &str) -> Option<&str> {
     Some(&rest[..end]).filter(|domain| !domain.is_empty())
 }
 
+/// Returns the only URI of a certificate; `None` if it has several, which is no identity (X509-SVID, section 2).
+pub fn only_id(facts: &Facts) -> Option<&str> {
+    let mut uris = facts.names.iter().filter_map(Name::uri);
+    let id = uris.next()?;
+    uris.next().is_none().then_some(id)
+}
+
 /// Whether a certificate has a SPIFFE id of one of these trust domains.
 pub fn is_of_trust_domain(facts: &Facts, trust_domains: &[Arc<str>]) -> bool {
     let mut domains = facts.names.iter().filter_map(Name::uri).filter_map(|uri| {
@@ -62,17 +69,25 @@ pub struct Workload {
     pub namespace: Arc<str>,
     /// Service account; `None` for any.
     pub service_account: Option<Arc<str>>,
+    /// Whether any SPIFFE id of the trust domain is the workload's, whatever its path.
+    pub has_any_path: bool,
 }
 
 impl Workload {
-    /// Checks that a certificate, read from `place`, identifies this workload.
+    /// Returns the SPIFFE id of the workload; of the account `default` if it may have any.
+    pub fn id(&self) -> Option<String> {
+        let (domain, namespace) = (self.trust_domains.first()?, &self.namespace);
+        let account = self.service_account.as_deref().unwrap_or("default");
+        Some(format!("{SCHEME}{domain}/ns/{namespace}/sa/{account}"))
+    }
+
+    /// Checks that a certificate, read from `place`, identifies this workload and no other one.
     ///
     /// # Errors
     ///
     /// Problem with the names that were found and expected.
     pub fn check(&self, facts: &Facts, place: &str) -> Result<(), Problem> {
-        let mut ids = facts.names.iter().filter_map(Name::uri);
-        if ids.any(|uri| Peer::parse(uri).is_some_and(|id| self.is(&id))) {
+        if only_id(facts).is_some_and(|id| self.has_id(id)) {
             return Ok(());
         }
         let found: Vec<String> = facts.names.iter().map(ToString::to_string).collect();
@@ -83,7 +98,10 @@ impl Workload {
         let wanted = self.trust_domains.iter().map(|trust_domain| {
             let (namespace, account) = (&self.namespace, self.service_account.as_deref());
             let account = account.unwrap_or("*");
-            format!("{SCHEME}{trust_domain}/ns/{namespace}/sa/{account}")
+            match self.has_any_path {
+                true => format!("{SCHEME}{trust_domain}/*"),
+                false => format!("{SCHEME}{trust_domain}/ns/{namespace}/sa/{account}"),
+            }
         });
         let wanted: Vec<String> = wanted.collect();
         let text = format!(
@@ -93,6 +111,15 @@ impl Workload {
         let fix = "issue a certificate for this workload, or correct --namespace, --service-account, --trust-domain or \
                    --trust-domain-aliases";
         Err(Problem::new(ProblemKind::OtherWorkload, place, text).with_fix(Some(fix.to_owned())))
+    }
+
+    /// Whether a SPIFFE id is that of the workload.
+    pub fn has_id(&self, id: &str) -> bool {
+        if self.has_any_path {
+            let domain = trust_domain(id);
+            return domain.is_some_and(|id| self.trust_domains.iter().any(|own| **own == *id));
+        }
+        Peer::parse(id).is_some_and(|id| self.is(&id))
     }
 
     fn is(&self, id: &Peer<'_>) -> bool {
@@ -167,6 +194,7 @@ mod tests {
             trust_domains: vec!["td".into(), "old".into()],
             namespace: "shop".into(),
             service_account: account.map(Into::into),
+            has_any_path: false,
         };
         let check = |account, names: &[&str]| workload(account).check(&facts(names), "c.pem");
         assert_eq!(check(None, &["spiffe://td/ns/shop/sa/cart"]), Ok(()));
@@ -197,6 +225,20 @@ mod tests {
                 format!("the certificate is for {name}, not for {said}")
             );
         }
+        let two = ["spiffe://td/ns/shop/sa/cart", "spiffe://td/ns/bank/sa/cart"];
+        assert!(check(None, &two).is_err());
+        let any = Workload {
+            has_any_path: true,
+            ..workload(None)
+        };
+        assert_eq!(any.check(&facts(&["spiffe://td/agent/7"]), "c.pem"), Ok(()));
+        let problem = any.check(&facts(&["spiffe://else/agent/7"]), "c.pem");
+        assert!(
+            problem
+                .unwrap_err()
+                .text
+                .ends_with("spiffe://td/* or spiffe://old/*")
+        );
         let problem = check(None, &[]).unwrap_err();
         assert!(
             problem

@@ -12,7 +12,7 @@ use super::material::{AuthoritiesPem, IdentityPem, UnixSeconds};
 use super::spiffe::Workload;
 use super::{
     Authorities, AuthoritySource, ClientSettings, ClientTls, Identity, IdentitySource, Problem,
-    ServerSettings, ServerTls,
+    ProblemKind, ServerSettings, ServerTls,
 };
 
 /// Content with the name of its file or secret.
@@ -27,6 +27,8 @@ pub struct IdentityBytes {
     pub key: NamedContent,
     /// Workload that the certificate must identify; `None` for any.
     pub workload: Option<Workload>,
+    /// Problem of a source that has not delivered a newer certificate.
+    pub problem: Option<Problem>,
 }
 
 /// Content of authorities.
@@ -34,6 +36,8 @@ pub struct IdentityBytes {
 pub struct AuthorityBytes {
     /// Authorities.
     pub authorities: NamedContent,
+    /// Authorities by trust domain, all of which are in `authorities` as well; empty if that verifies all peers.
+    pub bundles: BTreeMap<Arc<str>, Vec<u8>>,
     /// Revocation lists.
     pub revoked: Option<NamedContent>,
     /// Whether unusable certificates are skipped: an operating system trusts many, old ones included.
@@ -45,6 +49,8 @@ pub struct AuthorityBytes {
 pub struct MaterialContent {
     /// Certificates with keys.
     pub identities: BTreeMap<IdentitySource, Result<IdentityBytes, Problem>>,
+    /// Source of the workload's identity; `None` without one.
+    pub own: Option<IdentitySource>,
     /// Authorities.
     pub authorities: BTreeMap<AuthoritySource, Result<AuthorityBytes, Problem>>,
 }
@@ -57,6 +63,7 @@ pub struct Store {
 
 #[derive(Debug, Default)]
 struct Inner {
+    own: Option<IdentitySource>,
     identities: BTreeMap<IdentitySource, StoredMaterial<Identity>>,
     authorities: BTreeMap<AuthoritySource, StoredMaterial<Authorities>>,
     servers: BTreeMap<ServerSettings, Weak<ServerTls>>,
@@ -79,6 +86,10 @@ struct StoredMaterial<T> {
     in_force: Option<Arc<T>>,
     /// Problems with the newest.
     problems: Vec<Problem>,
+    /// Problem of the source.
+    source_problem: Option<Problem>,
+    /// Time since which a chain and its key do not fit.
+    unfit_since: Option<UnixSeconds>,
 }
 
 impl<T> Default for StoredMaterial<T> {
@@ -89,6 +100,8 @@ impl<T> Default for StoredMaterial<T> {
             before: None,
             in_force: None,
             problems: Vec::new(),
+            source_problem: None,
+            unfit_since: None,
         }
     }
 }
@@ -102,8 +115,10 @@ pub struct Status<S, T> {
     pub in_force: Option<Arc<T>>,
     /// Whether the material in effect is older than the content read last.
     pub is_kept: bool,
-    /// Problems with the content read last.
+    /// Problems with the content read last, and of its source.
     pub problems: Vec<Problem>,
+    /// Problem of a source that has not delivered a newer certificate.
+    pub source_problem: Option<Problem>,
 }
 
 impl<S, T> Status<S, T> {
@@ -116,6 +131,9 @@ impl<S, T> Status<S, T> {
 /// Material whose problems depend on the time.
 trait Timely {
     fn problems_at(&self, now: UnixSeconds) -> Vec<Problem>;
+
+    /// Whether the material may be used at this time, even if there is nothing better.
+    fn is_usable_at(&self, now: UnixSeconds) -> bool;
 }
 
 impl Timely for Identity {
@@ -123,13 +141,24 @@ impl Timely for Identity {
         let weak = self.weaknesses.iter().cloned();
         self.untimely(now).into_iter().chain(weak).collect()
     }
+
+    fn is_usable_at(&self, now: UnixSeconds) -> bool {
+        !self.is_of_workload || now <= self.facts.not_after
+    }
 }
 
 impl Timely for Authorities {
     fn problems_at(&self, now: UnixSeconds) -> Vec<Problem> {
         self.untimely(now)
     }
+
+    fn is_usable_at(&self, _: UnixSeconds) -> bool {
+        true
+    }
 }
+
+/// Time in which a key that does not fit its certificate is taken for the half of a change.
+const UNFIT_MAX: UnixSeconds = 5;
 
 impl<T: Timely> StoredMaterial<T> {
     /// Processes newly read content; returns whether the material in effect changed.
@@ -140,17 +169,24 @@ impl<T: Timely> StoredMaterial<T> {
         now: UnixSeconds,
     ) -> bool {
         if digest.is_none() || digest != self.digest {
-            self.digest = digest;
-            self.before = self.in_force.clone();
-            match read() {
-                Ok(read) => self.newest = Some(Arc::new(read)),
-                Err(problem) => {
-                    self.newest = None;
-                    self.problems = vec![problem];
+            let read = read();
+            let is_waited_for = self.is_half_of_a_change(&read, now);
+            if !is_waited_for {
+                self.digest = digest;
+                self.before = self.in_force.clone();
+                match read {
+                    Ok(read) => self.newest = Some(Arc::new(read)),
+                    Err(problem) => {
+                        self.newest = None;
+                        if problem.kind == ProblemKind::Withdrawn {
+                            self.before = None;
+                        }
+                        self.problems = vec![problem];
+                    }
                 }
             }
         }
-        let chosen = self.choose(now);
+        let chosen = self.choose(now).filter(|one| one.is_usable_at(now));
         let same = match (&chosen, &self.in_force) {
             (Some(new), Some(old)) => Arc::ptr_eq(new, old),
             (None, None) => true,
@@ -158,6 +194,17 @@ impl<T: Timely> StoredMaterial<T> {
         };
         self.in_force = chosen;
         !same
+    }
+
+    /// Returns whether a chain and its key do not fit since a short time: they are written one after the other. What
+    /// is in effect stays, and both are read again.
+    fn is_half_of_a_change(&mut self, read: &Result<T, Problem>, now: UnixSeconds) -> bool {
+        let is_unfit = matches!(read, Err(problem) if problem.kind == ProblemKind::Mismatch);
+        if !is_unfit || self.in_force.is_none() {
+            self.unfit_since = None;
+            return false;
+        }
+        now - *self.unfit_since.get_or_insert(now) < UNFIT_MAX
     }
 
     /// Returns the newest material, unless it is outside its validity period and the previous one is not.
@@ -183,11 +230,13 @@ impl<T: Timely> StoredMaterial<T> {
             (Some(in_force), Some(newest)) => Arc::ptr_eq(in_force, newest),
             (in_force, _) => in_force.is_none(),
         };
+        let problems = self.problems.iter().chain(&self.source_problem);
         Status {
             source,
             in_force: self.in_force.clone(),
             is_kept: !is_newest,
-            problems: self.problems.clone(),
+            problems: problems.cloned().collect(),
+            source_problem: self.source_problem.clone(),
         }
     }
 }
@@ -202,6 +251,7 @@ impl Store {
     pub fn update(&self, read: MaterialContent, now: UnixSeconds) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
+        inner.own = read.own;
         let known = inner.identities.keys().eq(read.identities.keys())
             && inner.authorities.keys().eq(read.authorities.keys());
         inner
@@ -216,16 +266,14 @@ impl Store {
         for (source, bytes) in read.identities {
             let slot = inner.identities.entry(source).or_default();
             let digest = bytes.as_ref().ok().map(IdentityBytes::digest);
+            let problem = bytes.as_ref().ok().and_then(|bytes| bytes.problem.clone());
+            slot.source_problem = problem;
             changed |= slot.take(digest, || bytes.as_ref().map_err(Clone::clone)?.read(), now);
         }
         for (source, bytes) in read.authorities {
             let slot = inner.authorities.entry(source).or_default();
             let digest = bytes.as_ref().ok().map(AuthorityBytes::digest);
-            changed |= slot.take(
-                digest,
-                || Authorities::read(bytes.as_ref().map_err(Clone::clone)?.pem()),
-                now,
-            );
+            changed |= slot.take(digest, || bytes.as_ref().map_err(Clone::clone)?.read(), now);
         }
         inner.revision += u64::from(changed || !known);
         changed
@@ -299,6 +347,13 @@ impl Store {
         Some(slot.status(source.clone()))
     }
 
+    /// Returns the status of the workload's identity, if the proxy has a source of one.
+    pub fn own(&self) -> Option<Status<IdentitySource, Identity>> {
+        let inner = self.lock();
+        let source = inner.own.as_ref()?;
+        Some(inner.identities.get(source)?.status(source.clone()))
+    }
+
     /// Returns the status of all certificates.
     pub fn identities(&self) -> Vec<Status<IdentitySource, Identity>> {
         let inner = self.lock();
@@ -339,11 +394,12 @@ impl ServerTls {
 impl IdentityBytes {
     /// Parses and checks the certificate, its key and its workload.
     fn read(&self) -> Result<Identity, Problem> {
-        let read = Identity::read(self.pem())?;
-        match &self.workload {
-            Some(workload) => workload.check(&read.facts, &self.chain.0).map(|()| read),
-            None => Ok(read),
+        let mut read = Identity::read(self.pem())?;
+        if let Some(workload) = &self.workload {
+            workload.check(&read.facts, &self.chain.0)?;
+            read.is_of_workload = true;
         }
+        Ok(read)
     }
 
     fn pem(&self) -> IdentityPem<'_> {
@@ -354,11 +410,15 @@ impl IdentityBytes {
     }
 
     fn digest(&self) -> Sha256 {
-        digest(&[&self.chain, &self.key])
+        digest([&*self.chain.1, &*self.key.1])
     }
 }
 
 impl AuthorityBytes {
+    fn read(&self) -> Result<Authorities, Problem> {
+        Authorities::read(self.pem())?.with_bundles(&self.authorities.0, &self.bundles)
+    }
+
     fn pem(&self) -> AuthoritiesPem<'_> {
         AuthoritiesPem {
             authorities: (&self.authorities.0, &self.authorities.1),
@@ -371,15 +431,16 @@ impl AuthorityBytes {
     }
 
     fn digest(&self) -> Sha256 {
-        match &self.revoked {
-            Some(revoked) => digest(&[&self.authorities, revoked]),
-            None => digest(&[&self.authorities]),
-        }
+        let bundles = self.bundles.iter();
+        let bundles = bundles.flat_map(|(domain, pem)| [domain.as_bytes(), pem]);
+        let parts = [&*self.authorities.1].into_iter().chain(bundles);
+        let revoked = self.revoked.as_ref().map(|(_, bytes)| &**bytes);
+        digest(parts.chain(revoked))
     }
 }
 
-fn digest(parts: &[&NamedContent]) -> Sha256 {
-    let each: Vec<u8> = parts.iter().flat_map(|(_, bytes)| sha256(bytes)).collect();
+fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Sha256 {
+    let each: Vec<u8> = parts.into_iter().flat_map(sha256).collect();
     sha256(&each)
 }
 

@@ -14,6 +14,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
+use super::bundles::Bundles;
 use super::chain::{self, Signatures, refused};
 use super::digest::{Sha256, sha256};
 use super::spiffe;
@@ -22,7 +23,7 @@ use super::{Authorities, ClientCertRequirements};
 /// Verifies client certificates by the settings of a server.
 pub(crate) struct Verifier {
     /// Verifier of the chain; `None` to skip verification.
-    chain: Option<Arc<dyn ClientCertVerifier>>,
+    chain: Option<Bundles<Arc<dyn ClientCertVerifier>>>,
     signatures: Signatures,
     required: bool,
     serves_invalid: bool,
@@ -55,8 +56,9 @@ impl Verifier {
             None
         } else {
             let authorities = authorities.ok_or("there are no authorities")?;
-            let Authorities { roots, revoked, .. } = authorities;
-            Some(chain::client_verifier(roots, revoked, provider)?)
+            let make =
+                |roots: &_| chain::client_verifier(roots, authorities.revocation(), provider);
+            Some(Bundles::new(authorities, make)?)
         };
         Ok(Self {
             chain,
@@ -85,7 +87,9 @@ impl Verifier {
         now: UnixTime,
     ) -> Result<(), Error> {
         if let Some(chain) = &self.chain {
-            chain.verify_client_cert(certificate, others, now)?;
+            chain
+                .of(certificate)?
+                .verify_client_cert(certificate, others, now)?;
         }
         self.check(certificate)
     }
@@ -128,7 +132,7 @@ impl ClientCertVerifier for Verifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.chain
             .as_ref()
-            .map_or(&[], |chain| chain.root_hint_subjects())
+            .map_or(&[], |chain| chain.all.root_hint_subjects())
     }
 
     fn verify_client_cert(

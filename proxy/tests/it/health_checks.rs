@@ -131,6 +131,8 @@ fn endpoint_that_fails_health_checks_gets_no_traffic() {
     let check = check.unwrap();
     assert_eq!(check.host(), "web.test");
     assert_eq!(check.header("user-agent"), Some("strait-health-check"));
+    // no proxy on the way makes a span of it
+    assert!(check.header("traceparent").unwrap().ends_with("-00"));
     two.is(503);
     eventually("it is out", || only(&proxy, "one"));
     let page = proxy.page("/clusters");

@@ -1,5 +1,6 @@
 //! Settings of the mesh configuration, which change while the proxy runs and serves requests.
 
+mod connections;
 mod paths;
 mod proxies;
 mod retries;

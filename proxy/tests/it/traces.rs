@@ -9,6 +9,7 @@ mod keep;
 mod logged;
 mod phases;
 mod providers;
+mod records;
 mod resources;
 mod sampling;
 mod spans;

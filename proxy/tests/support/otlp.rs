@@ -1,4 +1,4 @@
-//! Collector of OTLP traces, by messages of its own.
+//! Collector of OTLP traces, logs and metrics, by messages of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
@@ -143,6 +143,124 @@ pub enum Value {
     Double(f64),
 }
 
+#[derive(Clone, PartialEq, Message)]
+pub struct ExportLogs {
+    #[prost(message, repeated, tag = "1")]
+    pub resources: Vec<ResourceLogs>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ResourceLogs {
+    #[prost(message, optional, tag = "1")]
+    pub resource: Option<Resource>,
+    #[prost(message, repeated, tag = "2")]
+    pub scopes: Vec<ScopeLogs>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ScopeLogs {
+    #[prost(message, repeated, tag = "2")]
+    pub records: Vec<LogRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LogRecord {
+    #[prost(fixed64, tag = "1")]
+    pub time: u64,
+    #[prost(int32, tag = "2")]
+    pub severity: i32,
+    #[prost(message, optional, tag = "5")]
+    pub body: Option<AnyValue>,
+    #[prost(message, repeated, tag = "6")]
+    pub attributes: Vec<KeyValue>,
+    #[prost(fixed32, tag = "8")]
+    pub flags: u32,
+    #[prost(bytes = "vec", tag = "9")]
+    pub trace_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "10")]
+    pub span_id: Vec<u8>,
+    #[prost(fixed64, tag = "11")]
+    pub observed: u64,
+}
+
+impl LogRecord {
+    /// Returns an attribute; empty without it.
+    pub fn get(&self, key: &str) -> String {
+        text(&self.attributes, key).unwrap_or_default()
+    }
+
+    /// Returns the text; empty without it.
+    pub fn body(&self) -> String {
+        match self.body.clone().and_then(|body| body.value) {
+            Some(Value::Text(text)) => text,
+            _ => String::new(),
+        }
+    }
+
+    /// Returns trace and span.
+    pub fn trace(&self) -> (String, String) {
+        (hex(&self.trace_id), hex(&self.span_id))
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ExportMetrics {
+    #[prost(message, repeated, tag = "1")]
+    pub resources: Vec<ResourceMetrics>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ResourceMetrics {
+    #[prost(message, optional, tag = "1")]
+    pub resource: Option<Resource>,
+    #[prost(message, repeated, tag = "2")]
+    pub scopes: Vec<ScopeMetrics>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ScopeMetrics {
+    #[prost(message, repeated, tag = "2")]
+    pub metrics: Vec<Metric>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Metric {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(message, optional, tag = "7")]
+    pub sum: Option<Points>,
+    #[prost(message, optional, tag = "9")]
+    pub histogram: Option<HistogramPoints>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Points {
+    #[prost(message, repeated, tag = "1")]
+    pub points: Vec<Point>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Point {
+    #[prost(double, tag = "4")]
+    pub value: f64,
+    #[prost(message, repeated, tag = "7")]
+    pub attributes: Vec<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HistogramPoints {
+    #[prost(message, repeated, tag = "1")]
+    pub points: Vec<HistogramPoint>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HistogramPoint {
+    #[prost(fixed64, tag = "4")]
+    pub count: u64,
+    #[prost(fixed64, repeated, tag = "6")]
+    pub counts: Vec<u64>,
+}
+
 /// Kinds of spans.
 pub const SERVER: i32 = 2;
 pub const CLIENT: i32 = 3;
@@ -205,7 +323,21 @@ impl Span {
 pub struct Received {
     pub path: String,
     pub headers: HeaderMap,
-    pub export: Export,
+    /// The message.
+    message: Vec<u8>,
+}
+
+impl Received {
+    /// Returns the message, which has spans.
+    pub fn export(&self) -> Export {
+        Export::decode(&*self.message).expect("a message of OTLP")
+    }
+
+    fn of<T: Message + Default>(&self, signal: &str) -> Option<T> {
+        let paths = [format!("/v1/{signal}"), format!("{signal}.v1.")];
+        let is_of = paths.iter().any(|part| self.path.contains(part));
+        is_of.then(|| T::decode(&*self.message).expect("a message of OTLP"))
+    }
 }
 
 /// Answer of the collector.
@@ -243,7 +375,7 @@ impl Collector {
                 let answer = script.lock().unwrap().pop_front().unwrap_or_default();
                 log.lock().unwrap().push(Received {
                     path: head.uri.path().to_owned(),
-                    export: decode(&head.headers, bytes),
+                    message: message(&head.headers, bytes),
                     headers: head.headers,
                 });
                 response(back, answer)
@@ -278,24 +410,65 @@ impl Collector {
         self.received.lock().unwrap().clone()
     }
 
+    /// Returns the messages with spans so far; a path that is no standard one is that of spans.
+    fn exports(&self) -> Vec<Export> {
+        let received = self.received();
+        let of_spans = received.iter().filter(|one| {
+            one.of::<ExportLogs>("logs").is_none() && one.of::<ExportMetrics>("metrics").is_none()
+        });
+        of_spans.map(Received::export).collect()
+    }
+
     /// Returns the spans so far.
     pub fn spans(&self) -> Vec<Span> {
-        let received = self.received();
-        let resources = received.iter().flat_map(|one| &one.export.resource_spans);
+        let exports = self.exports();
+        let resources = exports.iter().flat_map(|one| &one.resource_spans);
         let scopes = resources.flat_map(|one| &one.scope_spans);
         scopes.flat_map(|one| one.spans.clone()).collect()
     }
 
+    /// Waits for this many log records, and returns them with the attributes of the resource.
+    pub async fn records(&self, count: usize) -> (Vec<LogRecord>, BTreeMap<String, String>) {
+        let found = || {
+            let received = self.received();
+            let exports = received
+                .iter()
+                .filter_map(|one| one.of::<ExportLogs>("logs"));
+            exports.flat_map(|one| one.resources).collect::<Vec<_>>()
+        };
+        let records = |found: &[ResourceLogs]| -> Vec<LogRecord> {
+            let scopes = found.iter().flat_map(|one| &one.scopes);
+            scopes.flat_map(|one| one.records.clone()).collect()
+        };
+        until(&format!("{count} records"), async || {
+            records(&found()).len() >= count
+        })
+        .await;
+        let found = found();
+        let all = records(&found);
+        assert_eq!(all.len(), count, "{all:#?}");
+        (all, attributes(found[0].resource.as_ref()))
+    }
+
+    /// Returns the metrics of the newest message that has the one with this name.
+    pub fn metrics(&self, name: &str) -> Vec<Metric> {
+        let received = self.received();
+        let exports = received.iter().rev();
+        let exports = exports.filter_map(|one| one.of::<ExportMetrics>("metrics"));
+        let scopes = exports.map(|one| {
+            let scopes = one.resources.into_iter().flat_map(|one| one.scopes);
+            scopes.flat_map(|one| one.metrics).collect::<Vec<Metric>>()
+        });
+        let mut found = scopes.map(|metrics| {
+            let wanted = metrics.into_iter().filter(|one| one.name == name);
+            wanted.collect::<Vec<_>>()
+        });
+        found.find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
     /// Returns the attributes of the resource.
     pub fn resource(&self) -> BTreeMap<String, String> {
-        let received = self.received();
-        let resource = received[0].export.resource_spans[0]
-            .resource
-            .clone()
-            .unwrap();
-        let keys = resource.attributes.iter().map(|one| one.key.clone());
-        keys.map(|key| (key.clone(), text(&resource.attributes, &key).unwrap()))
-            .collect()
+        attributes(self.exports()[0].resource_spans[0].resource.as_ref())
     }
 
     /// Waits for this many spans, and returns them: those of servers first, then by time.
@@ -311,7 +484,15 @@ impl Collector {
     }
 }
 
-fn decode(headers: &HeaderMap, bytes: Vec<u8>) -> Export {
+fn attributes(resource: Option<&Resource>) -> BTreeMap<String, String> {
+    let attributes = &resource.expect("a resource").attributes;
+    let keys = attributes.iter().map(|one| one.key.clone());
+    keys.map(|key| (key.clone(), text(attributes, &key).unwrap()))
+        .collect()
+}
+
+/// Returns the message of a request.
+fn message(headers: &HeaderMap, bytes: Vec<u8>) -> Vec<u8> {
     let is_grpc = headers
         .get("content-type")
         .is_some_and(|kind| kind == "application/grpc");
@@ -331,14 +512,13 @@ fn decode(headers: &HeaderMap, bytes: Vec<u8>) -> Export {
         }
     };
     let mut plain = Vec::new();
-    let message = match compressed {
+    match compressed {
         true => {
             GzDecoder::new(message).read_to_end(&mut plain).unwrap();
-            &plain
+            plain
         }
-        false => message,
-    };
-    Export::decode(message).expect("a message of OTLP")
+        false => message.to_vec(),
+    }
 }
 
 fn response(back: Back, answer: Answer) -> Response<Body> {

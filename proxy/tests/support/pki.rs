@@ -3,10 +3,10 @@
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RevokedCertParams, RsaKeySize, SanType, SerialNumber,
-    date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
+    CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod,
+    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RevokedCertParams,
+    RsaKeySize, SanType, SerialNumber, date_time_ymd,
 };
 
 /// Certificate authority.
@@ -105,6 +105,21 @@ impl Authority {
             spki: rcgen::PublicKeyData::subject_public_key_info(&key),
             serial: serial.to_vec(),
         }
+    }
+
+    /// Signs a request (PKCS #10, PEM), for this SPIFFE ID whatever it asks for, until this time since 1970; returns the
+    /// certificate as PEM.
+    pub(crate) fn sign(&self, request: &str, id: &str, until: std::time::Duration) -> String {
+        let mut request = CertificateSigningRequestParams::from_pem(request).unwrap();
+        request.params.subject_alt_names = vec![name_of(id)];
+        request.params.not_before = date_time_ymd(2020, 1, 1);
+        request.params.not_after =
+            date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(until.as_secs());
+        request.params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        request.signed_by(&self.issuer).unwrap().pem()
     }
 
     /// Issues a server certificate for these names.

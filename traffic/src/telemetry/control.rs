@@ -42,6 +42,17 @@ pub struct CertificateState {
     pub is_refused: bool,
 }
 
+/// State of the workload's identity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentityState {
+    /// Whether the proxy has a source of an identity.
+    pub has_source: bool,
+    /// Expiration of the certificate in effect, in seconds since 1970; `None` if none is.
+    pub expires: Option<i64>,
+    /// Number of CA certificates by trust domain.
+    pub bundles: BTreeMap<String, usize>,
+}
+
 /// Latest reports about reloads and resources.
 #[derive(Debug)]
 pub struct ControlStats {
@@ -75,6 +86,10 @@ pub struct ControlState {
     pub restart_pending: bool,
     /// Current certificates by source.
     pub certificates: Vec<CertificateState>,
+    /// Identity of the workload.
+    pub identity: IdentityState,
+    /// Requests for an identity, by source and result.
+    pub identity_requests: BTreeMap<[&'static str; 2], u64>,
     /// Time of the last fetch of each key set in use, by URL without query.
     pub key_sets: BTreeMap<String, SystemTime>,
 }
@@ -141,6 +156,18 @@ impl ControlStats {
     /// Reports the certificates of all servers.
     pub fn set_certificates(&self, certificates: Vec<CertificateState>) {
         self.lock().certificates = certificates;
+    }
+
+    /// Reports the identity of the workload.
+    pub fn set_identity(&self, identity: IdentityState) {
+        self.lock().identity = identity;
+    }
+
+    /// Reports a request for an identity.
+    pub fn identity_requested(&self, source: &'static str, result: &'static str) {
+        let mut state = self.lock();
+        let count = state.identity_requests.entry([source, result]);
+        *count.or_default() += 1;
     }
 
     /// Reports that a key set was fetched.

@@ -128,6 +128,12 @@ families! {
     CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in use expires, by the file or Secret that it comes from.",
     /// Gauge: certificates whose newest version is rejected.
     CERTIFICATE_REJECTED "strait_certificate_rejected" "1 when the newest version of a certificate is rejected; the last good version, if there is one, stays in use.",
+    /// Gauge: time until the identity of the workload expires.
+    IDENTITY_EXPIRY "strait_identity_expiry_seconds" "Seconds until the certificate of the workload expires; 0 if there is none that is valid.",
+    /// Counter: requests for an identity.
+    IDENTITY_RENEWALS "strait_identity_renewals_total" "Requests for a certificate of the workload, by source and result (succeeded, failed, denied, invalid).",
+    /// Gauge: CA certificates of a trust domain.
+    IDENTITY_BUNDLE "strait_identity_bundle_certificates" "CA certificates that verify workloads, by trust domain.",
     /// Gauge: time of the last fetch of a key set.
     KEY_SET_FETCHED "strait_jwks_fetch_timestamp_seconds" "Unix time at which the key set in use was fetched, by its URL.",
     /// Gauge: always 1.
@@ -254,6 +260,8 @@ pub mod label {
     pub const KIND: &str = "kind";
     /// File or Secret of a certificate.
     pub const SOURCE_OF_CERTIFICATE: &str = "source";
+    /// Trust domain of a bundle.
+    pub const TRUST_DOMAIN: &str = "trust_domain";
     /// Version of the binary.
     pub const VERSION: &str = "version";
     /// Component of a mesh.

@@ -16,4 +16,6 @@ codes! {
     TLS013 Error "a credential is a secret of the proxy's own namespace";
     TLS014 Error "at a sidecar, a rule with a credential selects the workload";
     TLS015 Error "the certificate of a workload names its trust domain, its namespace and its service account";
+    TLS016 Error "the directory of the mesh identity has the files of one identity";
+    TLS017 Error "the certificate of a workload is signed by a CA of its trust domain";
 }

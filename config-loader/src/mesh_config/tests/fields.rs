@@ -117,7 +117,7 @@ const OF_PROXIES: &[&str] = &[
     "tracing: {openCensusAgent: {address: a}}",
     "tracing: {sampling: 2}",
     "tracing: {stackdriver: {}}",
-    "tracing: {tlsSettings: {mode: SIMPLE}}",
+    "tracing: {tlsSettings: {mode: SIMPLE, caCertificates: /ca.pem}}",
     "tracing: {zipkin: {address: a}}",
     "tracingServiceName: CANONICAL_NAME_ONLY",
     "zipkinAddress: a",

@@ -28,6 +28,8 @@ pub struct MeshConfig {
     pub connect_timeout: Field<String>,
     /// Settings of proxies.
     pub default_config: Field<ProxySettings>,
+    /// Whether HTTP/1.1 requests go upstream as HTTP/2: `DO_NOT_UPGRADE` (default) or `UPGRADE`.
+    pub h2_upgrade_policy: Field<String>,
     /// Namespaces that may use DestinationRules without `exportTo`.
     pub default_destination_rule_export_to: Texts,
     /// Retries of rules without `retries`.
@@ -101,7 +103,7 @@ pub struct FileAccessLog {
     pub omit_empty_values: Field<bool>,
 }
 
-/// Format of a line: one of its fields.
+/// Format of a line: one of its fields, or both for OTLP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LogFormat {
@@ -210,7 +212,8 @@ pub struct ExtensionProvider {
     /// Access log in a file.
     pub envoy_file_access_log: Field<FileAccessLog>,
     pub envoy_http_als: Field<IgnoredAny>,
-    pub envoy_otel_als: Field<IgnoredAny>,
+    /// Access log over OTLP.
+    pub envoy_otel_als: Field<OtelLogProvider>,
     pub envoy_tcp_als: Field<IgnoredAny>,
     pub lightstep: Field<IgnoredAny>,
     pub opencensus: Field<IgnoredAny>,
@@ -244,6 +247,20 @@ pub struct OpenTelemetryProvider {
     pub service_attribute_enrichment: Field<IgnoredAny>,
     /// Sampling by Dynatrace.
     pub dynatrace_sampler: Field<IgnoredAny>,
+}
+
+/// Receiver of the access log over OTLP/gRPC.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OtelLogProvider {
+    /// Host of the service, `[NAMESPACE/]HOST`. Required.
+    pub service: Field<String>,
+    /// Port of the service. Required.
+    pub port: Field<i64>,
+    /// Attribute `log_name` of the resource. Default: `otel_envoy_accesslog`.
+    pub log_name: Field<String>,
+    /// Text and attributes of records.
+    pub log_format: Field<LogFormat>,
 }
 
 /// Settings of OTLP/HTTP.

@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::LabelSelector;
 use super::telemetry::CustomTag;
+use super::{ClientTlsSettings, LabelSelector};
 use crate::raw::{Field, Map};
 
 /// ProxyConfig as written.
@@ -114,7 +114,8 @@ pub struct ProxyTracing {
     pub lightstep: Field<IgnoredAny>,
     pub open_census_agent: Field<IgnoredAny>,
     pub stackdriver: Field<IgnoredAny>,
-    pub tls_settings: Field<IgnoredAny>,
+    /// TLS to the collector.
+    pub tls_settings: Field<ClientTlsSettings>,
     pub zipkin: Field<IgnoredAny>,
 }
 

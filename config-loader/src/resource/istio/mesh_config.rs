@@ -122,6 +122,8 @@ pub struct TrafficDefaults {
     pub outlier_detection: Option<OutlierDetection>,
     /// Retries of outbound requests.
     pub retries: Option<RetryPolicy>,
+    /// Whether HTTP/1.1 requests go upstream as HTTP/2 where no rule says otherwise.
+    pub upgrades_http2: bool,
 }
 
 /// Settings of TLS where a server has none of its own.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use traffic::filter::LogFormat;
+use traffic::filter::{LogFormat, Template};
 
 /// Provider of telemetry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum ProviderKind {
     OtherLog,
     /// Metrics of Prometheus, which are always served.
     Prometheus,
+    /// Access log over OTLP.
+    Records(Arc<RecordLog>),
     /// Spans.
     Tracer(Arc<Tracer>),
     /// Receiver of a type without an effect.
@@ -33,11 +35,20 @@ pub enum ProviderKind {
 impl ProviderKind {
     /// Whether the provider receives access logs.
     pub fn is_log(&self) -> bool {
-        matches!(self, Self::File(_) | Self::OtherLog)
+        matches!(self, Self::File(_) | Self::OtherLog | Self::Records(_))
+    }
+
+    /// Service that telemetry is sent to.
+    pub fn receiver(&self) -> Option<&Tracer> {
+        match self {
+            Self::Records(log) => Some(&log.receiver),
+            Self::Tracer(tracer) => Some(tracer),
+            _ => None,
+        }
     }
 }
 
-/// Receiver of spans: a service of the registry.
+/// Receiver of spans or log records: a service of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracer {
     /// Namespace of the service, if it is given.
@@ -56,6 +67,19 @@ pub struct Tracer {
     pub headers: Vec<(HeaderName, TracerHeader)>,
     /// Maximum number of bytes of a path in spans; `None` for the default.
     pub path_bytes_max: Option<usize>,
+}
+
+/// Access log over OTLP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordLog {
+    /// Receiver of the records.
+    pub receiver: Tracer,
+    /// Attribute `log_name` of the resource.
+    pub name: Arc<str>,
+    /// Text of records; `None` for that of Istio.
+    pub text: Option<Arc<LogFormat>>,
+    /// Attributes of records.
+    pub attributes: Vec<(Arc<str>, Arc<Template>)>,
 }
 
 /// Protocol of a receiver of spans.

@@ -25,6 +25,8 @@ pub struct ProxySettings {
     pub flags: BTreeMap<&'static str, Vec<FlagValue>>,
     /// Certificates of authorities that the proxy trusts beside those of the mesh, in PEM.
     pub authorities: Option<Arc<str>>,
+    /// Whether connections to gateways begin with a PROXY header, where the Gateway does not say.
+    pub has_proxy_header: Option<bool>,
     /// Name of the mesh.
     pub mesh_id: Option<Arc<str>>,
     /// Name of the service in traces.
@@ -54,6 +56,7 @@ impl ProxySettings {
                 .authorities
                 .clone()
                 .or_else(|| wider.authorities.clone()),
+            has_proxy_header: self.has_proxy_header.or(wider.has_proxy_header),
             mesh_id: self.mesh_id.clone().or_else(|| wider.mesh_id.clone()),
             service_cluster: self
                 .service_cluster

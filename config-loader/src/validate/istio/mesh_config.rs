@@ -64,6 +64,12 @@ fn traffic_defaults(raw: &Raw, check: &mut Check<'_>) -> TrafficDefaults {
         outlier_detection: policy
             .and_then(|policy| outlier_detection(&policy.outlier_detection, check)),
         retries: retries(&raw.default_http_retry_policy, check),
+        upgrades_http2: api::enum_of(
+            &raw.h2_upgrade_policy,
+            &[("DO_NOT_UPGRADE", false), ("UPGRADE", true)],
+            check,
+        )
+        .unwrap_or(false),
     }
 }
 

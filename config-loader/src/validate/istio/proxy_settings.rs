@@ -12,7 +12,8 @@ use super::{Check, shared};
 use crate::diagnostic::codes::istio::{MC006, MC101};
 use crate::parse::Node;
 use crate::raw::istio::{
-    GatewayTopology, ProxyHeaders, ProxySettings as Raw, ProxyTracing as RawTracing,
+    ClientTlsSettings, GatewayTopology, ProxyHeaders, ProxySettings as Raw,
+    ProxyTracing as RawTracing,
 };
 use crate::raw::{Field, Map};
 use crate::resource::istio::{FlagValue, ProxySettings, ProxyTracing, ServiceNameForm};
@@ -45,6 +46,8 @@ pub fn proxy_settings(
     ProxySettings {
         flags: flags(raw, check),
         authorities: authorities(&raw.ca_certificates_pem, check),
+        has_proxy_header: (raw.gateway_topology.get())
+            .map(|topology| topology.proxy_protocol.is_set()),
         mesh_id: shared::text_arc(&raw.mesh_id),
         service_cluster: shared::text_arc(&raw.service_cluster),
         service_name: api::enum_of(
@@ -140,6 +143,13 @@ fn flags(raw: &Raw, check: &mut Check<'_>) -> BTreeMap<&'static str, Vec<FlagVal
     if let Some(headers) = raw.proxy_headers.get() {
         flags.insert("proxyHeaders", of_headers(headers));
     }
+    let tls = raw
+        .tracing
+        .get()
+        .and_then(|tracing| tracing.tls_settings.get());
+    if let Some(tls) = tls {
+        flags.insert("tracing", of_collector_tls(tls, check));
+    }
     flags
 }
 
@@ -152,6 +162,29 @@ fn of_topology(raw: &GatewayTopology, check: &mut Check<'_>) -> Vec<FlagValue> {
         .map(|it| ("client-cert-header", it.to_owned()));
     let hops = hops.map(|hops| ("trusted-hops", hops.to_string()));
     hops.into_iter().chain(details).collect()
+}
+
+/// Files of TLS to a collector.
+fn of_collector_tls(raw: &ClientTlsSettings, check: &mut Check<'_>) -> Vec<FlagValue> {
+    let modes = [
+        ("DISABLE", false),
+        ("ISTIO_MUTUAL", false),
+        ("MUTUAL", true),
+        ("SIMPLE", true),
+    ];
+    if !api::enum_of(&raw.mode, &modes, check).unwrap_or(false) {
+        return Vec::new();
+    }
+    let files = [
+        ("otlp-ca", &raw.ca_certificates),
+        ("otlp-cert", &raw.client_certificate),
+        ("otlp-key", &raw.private_key),
+    ];
+    let files = files.into_iter().filter_map(|(flag, field)| {
+        let file = shared::text(field).filter(|file| *file != "system")?;
+        Some((flag, file.to_owned()))
+    });
+    files.collect()
 }
 
 fn of_headers(raw: &ProxyHeaders) -> Vec<FlagValue> {

@@ -35,10 +35,6 @@ pub(super) const OF_MESH: WithoutEffect = WithoutEffect {
         ),
         ("enableTracing", "name the collector by `--otlp-endpoint`"),
         (
-            "h2UpgradePolicy",
-            "write `h2UpgradePolicy` of a DestinationRule",
-        ),
-        (
             "inboundClusterStatName",
             "remove it: there are no statistics of Envoy; see docs/metrics.md",
         ),
@@ -74,7 +70,6 @@ pub(super) const OF_MESH: WithoutEffect = WithoutEffect {
     followed: &[
         ("enablePrometheusMerge", "true"),
         ("enableTracing", "false"),
-        ("h2UpgradePolicy", "DO_NOT_UPGRADE"),
         ("inboundTrafficPolicy", "PASSTHROUGH"),
     ],
 };
@@ -95,10 +90,6 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
             "log by a provider `envoyFileAccessLog`",
         ),
         ("envoyMetricsService", SCRAPE),
-        (
-            "gatewayTopology.proxyProtocol",
-            "annotate the Gateway; see docs/configuration.md",
-        ),
         ("privateKeyProvider", "mount the key as a file"),
         ("proxyHeaders.attemptCount", HEADERS),
         ("proxyHeaders.envoyDebugHeaders", HEADERS),
@@ -133,10 +124,6 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
         ("tracing.lightstep", TRACES),
         ("tracing.openCensusAgent", TRACES),
         ("tracing.stackdriver", TRACES),
-        (
-            "tracing.tlsSettings",
-            "write `--otlp-ca`, `--otlp-cert` and `--otlp-key`",
-        ),
         ("tracing.zipkin", "name a provider `zipkin` in a Telemetry"),
         ("zipkinAddress", "name a provider `zipkin` in a Telemetry"),
     ],

@@ -10,6 +10,10 @@
 00-strait-injector{{ include "control.suffix" . }}
 {{- end }}
 
+{{- define "control.validator" -}}
+strait-validator{{ include "control.suffix" . }}
+{{- end }}
+
 {{- define "control.account" -}}
 {{ .Values.serviceAccount.name | default (ternary (include "control.name" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
@@ -50,6 +54,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.imports.enabled (lt (len .Values.imports.clusters) 2) }}
 {{- fail "imports.enabled needs two clusters or more in imports.clusters" }}
 {{- end }}
+{{- if and .Values.validation.enabled (not .Values.injector.enabled) }}
+{{- fail "validation.enabled needs injector.enabled: its server validates" }}
+{{- end }}
 {{- if and .Values.status.gatewayService .Values.status.gatewayAddresses }}
 {{- fail "status.gatewayService and status.gatewayAddresses are set: leave one of them out" }}
 {{- end }}
@@ -70,6 +77,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if eq $role "inject" }}
 - {{ toJson (dict "apiGroups" (list "admissionregistration.k8s.io") "resources" (list "mutatingwebhookconfigurations") "resourceNames" (list (include "control.webhook" $root)) "verbs" (list "patch")) }}
+{{- if $root.Values.validation.enabled }}
+- {{ toJson (dict "apiGroups" (list "admissionregistration.k8s.io") "resources" (list "validatingwebhookconfigurations") "verbs" (list "get" "list" "watch")) }}
+- {{ toJson (dict "apiGroups" (list "admissionregistration.k8s.io") "resources" (list "validatingwebhookconfigurations") "resourceNames" (list (include "control.validator" $root)) "verbs" (list "patch")) }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -93,6 +104,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - --health=0.0.0.0:15021
 {{- if $values.injector.adoptIstioInjection }}
 - --adopt-istio-injection
+{{- end }}
+{{- if $values.validation.enabled }}
+- --validate
 {{- end }}
 {{- else }}
 {{- $clusters := list }}

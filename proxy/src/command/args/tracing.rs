@@ -12,8 +12,8 @@ use traffic::trace::{AttributeNames, SpanForm, SpanNames};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Tracing")]
 pub struct TracingArgs {
-    /// OpenTelemetry collector that traces go to: http://HOST:4318 or https:// for OTLP/HTTP, grpc://HOST:4317 or grpcs:// for
-    /// OTLP/gRPC. Turns tracing on
+    /// OpenTelemetry collector: http://HOST:4318 or https:// for OTLP/HTTP, grpc://HOST:4317 or grpcs:// for OTLP/gRPC. Turns
+    /// tracing on; metrics go there by --otlp-metrics, and the access log by OTEL_LOGS_EXPORTER=otlp
     #[arg(long, value_name = "URL", env = "STRAIT_OTLP_ENDPOINT")]
     pub otlp_endpoint: Option<String>,
     /// Header of requests to the collector. May be repeated
@@ -53,6 +53,9 @@ pub struct TracingArgs {
     /// Time limit of a request to the collector [default: 10s]
     #[arg(long, value_name = "DURATION", env = "STRAIT_OTLP_TIMEOUT", value_parser = duration)]
     pub otlp_timeout: Option<Duration>,
+    /// Send metrics to the collector every 60 s ($OTEL_METRIC_EXPORT_INTERVAL, in milliseconds), as OTEL_METRICS_EXPORTER=otlp does
+    #[arg(long, env = "STRAIT_OTLP_METRICS")]
+    pub otlp_metrics: bool,
     /// Share of requests that are sampled, of those without an earlier decision [default: 1]
     #[arg(long, value_name = "PERCENT", env = "STRAIT_TRACE_SAMPLING", value_parser = percent)]
     pub trace_sampling: Option<f64>,

@@ -1,14 +1,15 @@
 //! Arguments about the identity of the workload within the mesh.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use crate::identity::WorkloadIdentity;
+use crate::identity::{FileSet, IdentityKind, WorkloadIdentity};
 
 /// The identity of the workload within the mesh.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Workload identity")]
 pub struct WorkloadArgs {
-    /// Directory of the mesh identity: cert-chain.pem, key.pem and root-cert.pem
+    /// Directory of the mesh identity: cert-chain.pem, key.pem and root-cert.pem; tls.crt, tls.key and ca.crt; svid.pem,
+    /// svid_key.pem and svid_bundle.pem; or certificates.pem, private_key.pem and ca_certificates.pem
     #[arg(
         long,
         value_name = "DIR",
@@ -41,6 +42,18 @@ pub struct WorkloadArgs {
     /// Service account of the workload, which its certificate must name; default: any
     #[arg(long, value_name = "NAME", env = "STRAIT_SERVICE_ACCOUNT")]
     pub service_account: Option<String>,
+    /// SPIFFE ids that the certificate of the workload may have
+    #[arg(long, value_enum, default_value_t = SpiffeIdFormatArg::Istio, env = "STRAIT_SPIFFE_ID_FORMAT")]
+    pub spiffe_id_format: SpiffeIdFormatArg,
+}
+
+/// `--spiffe-id-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SpiffeIdFormatArg {
+    /// Any path after the trust domain; peers without namespace and service account match no policy by them
+    Any,
+    /// Istio's: /ns/NAMESPACE/sa/ACCOUNT, with --namespace and --service-account
+    Istio,
 }
 
 impl WorkloadArgs {
@@ -51,12 +64,15 @@ impl WorkloadArgs {
         let aliases = self.trust_domain_aliases.iter();
         let aliases = aliases.filter(|alias| !alias.is_empty());
         WorkloadIdentity {
+            kind: IdentityKind::Files,
+            file_set: FileSet::default(),
             certificate: text(&self.workload_cert),
             key: text(&self.workload_key),
             authorities: text(&self.mesh_ca),
             trust_domain: text(&self.trust_domain).unwrap_or_else(|| domain.to_owned()),
             trust_domain_aliases: aliases.cloned().collect(),
             service_account: text(&self.service_account),
+            has_any_path: self.spiffe_id_format == SpiffeIdFormatArg::Any,
         }
     }
 }

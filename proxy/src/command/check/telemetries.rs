@@ -49,13 +49,15 @@ fn of_telemetry(
         );
         found.push(without);
     }
-    let named = telemetry.spec.tracing.iter();
-    let named: BTreeSet<&Arc<str>> = named.filter_map(|entry| entry.provider.as_ref()).collect();
-    for name in named {
-        if let Some(ProviderKind::Tracer(tracer)) = mesh.provider(name)
-            && let Some(problem) = problem(&tracer, services)
-        {
-            let message = format!("provider `{name}` gets no spans: {problem}");
+    let tracers = telemetry.spec.tracing.iter();
+    let tracers = tracers.filter_map(|entry| entry.provider.as_ref());
+    let logs = telemetry.spec.access_logging.iter();
+    let named = tracers.chain(logs.flat_map(|entry| &entry.providers));
+    for name in named.collect::<BTreeSet<&Arc<str>>>() {
+        let kind = mesh.provider(name);
+        let receiver = kind.as_ref().and_then(ProviderKind::receiver);
+        if let Some(problem) = receiver.and_then(|one| problem(one, services)) {
+            let message = format!("provider `{name}` gets nothing: {problem}");
             let mut wrong = warning_about(telemetry, TL012, &message);
             wrong.help("write the host and the port of a service as resources have it; NAMESPACE/HOST is one of several");
             found.push(wrong);

@@ -16,6 +16,9 @@ pub struct WebhookArgs {
     /// instance serves
     #[arg(long, group = "writer", env = "STRAIT_CONTROL_INJECT")]
     pub inject: bool,
+    /// Also refuse resources that `strait check` rejects, as a validating webhook of the same server
+    #[arg(long, requires = "inject", env = "STRAIT_CONTROL_VALIDATE")]
+    pub validate: bool,
     /// Address of the webhook, HTTPS only
     #[arg(
         long,
@@ -92,6 +95,7 @@ impl WebhookArgs {
             namespace: namespace.to_owned(),
             names: names.into_iter().chain(shared.names.to_vec()).collect(),
             settings: self.inject_settings.clone(),
+            validates: self.validate,
             adopts_istio_injection: self.adopt_istio_injection,
             leaves_after: Webhook::default_leaves_after(),
         }))

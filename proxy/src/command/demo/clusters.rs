@@ -61,7 +61,7 @@ impl Clusters {
                     traces_by_flags: edge.identity.traces_by_flags,
                     ..gateway_identity(key(site.name))
                 },
-                traces: edge.traces.clone().map(|traces| traces.named(site.name)),
+                exports: edge.exports.clone().named(site.name),
                 trace_notes: Vec::new(),
                 concurrency: NonZeroUsize::MIN,
                 admin: ([127, 0, 0, 1], 0).into(),

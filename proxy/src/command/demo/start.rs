@@ -41,7 +41,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
         .map_err(|error| bind_error("control API", args.control, &error))?;
     let calls = listener.local_addr().unwrap_or(args.control);
     let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
-    settings.traces = settings.traces.map(|traces| traces.named("edge"));
+    settings.exports = settings.exports.named("edge");
     let counts = Counts::default();
     calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
     let introduction = introduction(&dir, edge, calls, admin, args);

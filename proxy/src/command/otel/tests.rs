@@ -18,7 +18,22 @@ fn read(
     let parsed = Arguments::try_parse_from(arguments).map_err(|error| error.to_string())?;
     let variables = variables.iter().copied();
     let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Reader::new(&parsed.tracing, &environment.collect()).read()
+    let found = Reader::new(&parsed.tracing, &environment.collect()).read()?;
+    Ok((found.traces, found.notes))
+}
+
+/// Returns the settings of logs and metrics.
+fn exports(arguments: &[&str], variables: &[(&str, &str)]) -> ExportSettings {
+    let arguments = ["strait"].into_iter().chain(arguments.iter().copied());
+    let parsed = Arguments::try_parse_from(arguments).unwrap();
+    let variables = variables.iter().copied();
+    let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let reader = Reader::new(&parsed.tracing, &environment.collect()).read();
+    reader.unwrap().exports
+}
+
+fn requests(found: &TraceSettings) -> &OtlpSettings {
+    &found.collector.as_ref().unwrap().requests
 }
 
 fn settings(arguments: &[&str], variables: &[(&str, &str)]) -> TraceSettings {
@@ -27,6 +42,7 @@ fn settings(arguments: &[&str], variables: &[(&str, &str)]) -> TraceSettings {
     settings.expect("tracing is on")
 }
 
+const GRPC: &str = OtlpSignal::Traces.grpc_path();
 const ON: (&str, &str) = ("OTEL_TRACES_EXPORTER", "otlp");
 const FLAG: &[&str] = &["--otlp-endpoint", "http://c:4318"];
 
@@ -35,7 +51,7 @@ fn only_a_flag_or_the_exporter_turns_tracing_on() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318");
     let is_on = |arguments: &[&str], variables: &[(&str, &str)]| {
         let found = read(arguments, variables).unwrap().0;
-        found.is_some_and(|found| found.export.is_some())
+        found.is_some_and(|found| found.collector.is_some())
     };
     assert!(!is_on(&[], &[]));
     assert!(!is_on(&[], &[endpoint]));
@@ -47,9 +63,9 @@ fn only_a_flag_or_the_exporter_turns_tracing_on() {
     let disabled = [ON, ("OTEL_SDK_DISABLED", "true")];
     let (settings, notes) = read(FLAG, &disabled).unwrap();
     assert!(settings.is_none());
-    assert_eq!(notes, ["OTEL_SDK_DISABLED is true: nothing is traced"]);
+    assert_eq!(notes, ["OTEL_SDK_DISABLED is true: nothing is exported"]);
     let (settings, notes) = read(&[], &[("OTEL_TRACES_EXPORTER", "console")]).unwrap();
-    assert!(settings.unwrap().export.is_none());
+    assert!(settings.unwrap().collector.is_none());
     assert!(notes[0].starts_with("OTEL_TRACES_EXPORTER: \"console\""));
     // a provider may turn it on, but not past this variable
     assert!(read(&[], &[]).unwrap().0.is_some());
@@ -65,12 +81,7 @@ fn only_a_flag_or_the_exporter_turns_tracing_on() {
 fn endpoint_of_the_signal_is_used_as_it_is() {
     let of = |variables: &[(&str, &str)]| {
         let variables = [&[ON][..], variables].concat();
-        settings(&[], &variables)
-            .export
-            .as_ref()
-            .unwrap()
-            .endpoint
-            .to_string()
+        requests(&settings(&[], &variables)).endpoint.to_string()
     };
     let generic = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://g:1/base/");
     let signal = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://s/own");
@@ -78,11 +89,8 @@ fn endpoint_of_the_signal_is_used_as_it_is() {
     assert_eq!(of(&[]), "http://localhost:4318/v1/traces");
     assert_eq!(of(&[generic]), "http://g:1/base/v1/traces");
     assert_eq!(of(&[generic, signal]), "https://s:4318/own");
-    assert_eq!(
-        of(&[grpc]),
-        format!("grpc://localhost:4317{OTLP_GRPC_PATH}")
-    );
-    assert_eq!(of(&[grpc, generic]), format!("grpc://g:1{OTLP_GRPC_PATH}"));
+    assert_eq!(of(&[grpc]), format!("grpc://localhost:4317{GRPC}"));
+    assert_eq!(of(&[grpc, generic]), format!("grpc://g:1{GRPC}"));
 }
 
 #[test]
@@ -91,15 +99,12 @@ fn scheme_of_the_flag_says_the_protocol() {
         ("http://c", "http://c:4318/v1/traces".to_owned()),
         ("https://c:1/v1/traces", "https://c:1/v1/traces".to_owned()),
         ("http://[::1]:2/x", "http://[::1]:2/x/v1/traces".to_owned()),
-        ("grpc://c", format!("grpc://c:4317{OTLP_GRPC_PATH}")),
-        ("grpcs://c:9", format!("grpcs://c:9{OTLP_GRPC_PATH}")),
+        ("grpc://c", format!("grpc://c:4317{GRPC}")),
+        ("grpcs://c:9", format!("grpcs://c:9{GRPC}")),
     ] {
         let variables = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://other")];
         let found = settings(&["--otlp-endpoint", url], &variables);
-        assert_eq!(
-            found.export.as_ref().unwrap().endpoint.to_string(),
-            expected
-        );
+        assert_eq!(requests(&found).endpoint.to_string(), expected);
     }
     for url in ["c:4318", "ftp://c", "http://", "/v1/traces"] {
         let error = read(&["--otlp-endpoint", url], &[]).unwrap_err();
@@ -126,31 +131,23 @@ fn flags_come_before_variables() {
     assert_eq!(found.tracing.random, Percent::of(25.0));
     let propagators: Vec<_> = found.tracing.propagators.iter().collect();
     assert_eq!(propagators, [Propagator::B3, Propagator::TraceContext]);
-    let values: Vec<_> = found
-        .export
-        .as_ref()
-        .unwrap()
+    let values: Vec<_> = requests(&found)
         .headers
         .iter()
         .map(|(_, value)| value.to_str().unwrap())
         .collect();
     assert_eq!(values, ["1", "x y"]);
     assert!(
-        found
-            .export
-            .as_ref()
-            .unwrap()
+        requests(&found)
             .headers
             .iter()
             .all(|(_, value)| value.is_sensitive())
     );
-    assert_eq!(
-        found.export.as_ref().unwrap().timeout,
-        Duration::from_millis(500)
-    );
-    assert!(!found.export.as_ref().unwrap().is_compressed);
-    assert_eq!(found.service_name.as_deref(), Some("shop"));
-    assert_eq!(found.resource["team"], "a,b");
+    assert_eq!(requests(&found).timeout, Duration::from_millis(500));
+    assert!(!requests(&found).is_compressed);
+    let shared = exports(FLAG, &variables);
+    assert_eq!(shared.service_name.as_deref(), Some("shop"));
+    assert_eq!(shared.resource["team"], "a,b");
     assert_eq!(found.batching.delay, Duration::from_millis(50));
     assert_eq!(
         (
@@ -182,13 +179,11 @@ fn flags_come_before_variables() {
     let found = settings(&flags.concat(), &variables);
     assert_eq!(found.tracing.random, Percent::of(5.0));
     assert_eq!(found.tracing.propagators.iter().count(), 0);
-    assert_eq!(found.export.as_ref().unwrap().headers.len(), 1);
-    assert_eq!(
-        found.export.as_ref().unwrap().timeout,
-        Duration::from_secs(2)
-    );
-    assert!(found.export.as_ref().unwrap().is_compressed);
-    assert_eq!(found.service_name.as_deref(), Some("edge"));
+    assert_eq!(requests(&found).headers.len(), 1);
+    assert_eq!(requests(&found).timeout, Duration::from_secs(2));
+    assert!(requests(&found).is_compressed);
+    let shared = exports(&flags.concat(), &variables);
+    assert_eq!(shared.service_name.as_deref(), Some("edge"));
     assert_eq!(found.tracing.spans, SpanForm::Istio);
     let keep = Keep {
         errors: true,
@@ -233,7 +228,7 @@ fn headers_are_not_shown() {
         &[],
     );
     assert!(!format!("{found:?}").contains("geheim"));
-    assert_eq!(found.export.as_ref().unwrap().headers[0].0, "authorization");
+    assert_eq!(requests(&found).headers[0].0, "authorization");
 }
 
 #[test]
@@ -246,11 +241,7 @@ fn collectors_on_the_same_machine_get_no_compression() {
     ] {
         let url = format!("http://{host}:4318");
         let found = settings(&["--otlp-endpoint", &url], &[]);
-        assert_eq!(
-            found.export.as_ref().unwrap().is_compressed,
-            is_compressed,
-            "{host}"
-        );
+        assert_eq!(requests(&found).is_compressed, is_compressed, "{host}");
     }
 }
 
@@ -259,21 +250,62 @@ fn zipkin_is_an_exporter_of_its_own() {
     let zipkin = ("OTEL_TRACES_EXPORTER", "zipkin");
     let found = settings(&[], &[zipkin]);
     let url = "http://localhost:9411/api/v2/spans";
-    assert_eq!(found.export.as_ref().unwrap().endpoint.to_string(), url);
-    assert_eq!(
-        found.export.as_ref().unwrap().endpoint.protocol,
-        OtlpProtocol::Zipkin
-    );
+    assert_eq!(requests(&found).endpoint.to_string(), url);
+    assert_eq!(requests(&found).endpoint.protocol, OtlpProtocol::Zipkin);
     assert_eq!(found.tracing.propagators, Propagators::of_zipkin(true));
     let other = ("OTEL_EXPORTER_ZIPKIN_ENDPOINT", "https://z/spans");
     let w3c = ("OTEL_PROPAGATORS", "tracecontext");
     let found = settings(&[], &[zipkin, other, w3c]);
     assert_eq!(
-        found.export.as_ref().unwrap().endpoint.to_string(),
+        requests(&found).endpoint.to_string(),
         "https://z:9411/spans"
     );
     assert_eq!(
         found.tracing.propagators,
         TracingSettings::default().propagators
     );
+}
+
+#[test]
+fn logs_and_metrics_are_exported_where_variables_or_a_flag_say_so() {
+    let logs = ("OTEL_LOGS_EXPORTER", "otlp");
+    let metrics = ("OTEL_METRICS_EXPORTER", "otlp");
+    let generic = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://g:1/base");
+    let found = exports(FLAG, &[]);
+    assert!(found.logs.is_none() && found.metrics.is_none());
+    for off in ["none", "prometheus"] {
+        assert!(
+            exports(&[], &[("OTEL_METRICS_EXPORTER", off)])
+                .metrics
+                .is_none()
+        );
+    }
+    let address = |found: &ExportSettings| {
+        let logs = found.logs.as_ref().map(|(collector, _)| collector);
+        let metrics = found.metrics.as_ref().map(|(collector, _)| collector);
+        [logs, metrics].map(|one| one.unwrap().requests.endpoint.to_string())
+    };
+    for (arguments, variables, wanted) in [
+        (&[][..], &[][..], "http://localhost:4318"),
+        (&[], &[generic], "http://g:1/base"),
+        (FLAG, &[generic], "http://c:4318"),
+        (
+            &["--otlp-endpoint", "https://c/v1/traces"],
+            &[],
+            "https://c:4318",
+        ),
+    ] {
+        let found = exports(arguments, &[variables, &[logs, metrics]].concat());
+        let wanted = ["logs", "metrics"].map(|signal| format!("{wanted}/v1/{signal}"));
+        assert_eq!(address(&found), wanted);
+    }
+    let own = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://m/own");
+    let interval = ("OTEL_METRIC_EXPORT_INTERVAL", "250");
+    let found = exports(&["--otlp-metrics"], &[generic, own, interval]);
+    let (collector, interval) = found.metrics.unwrap();
+    assert_eq!(collector.requests.endpoint.to_string(), "http://m:4318/own");
+    assert_eq!(interval, Duration::from_millis(250));
+    assert!(exports(&[], &[logs, ("OTEL_SDK_DISABLED", "true")]).is_off);
+    let (_, format) = exports(&[], &[logs]).logs.unwrap();
+    assert!(format.body.is_some() && format.attributes.len() > 20);
 }

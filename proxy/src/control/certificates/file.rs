@@ -14,7 +14,7 @@ use crate::tls::{Problem, ProblemKind};
 pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a file, and returns its bytes with its path.
-pub(super) fn file(path: &Arc<str>) -> Result<NamedContent, Problem> {
+pub(in crate::control) fn file(path: &Arc<str>) -> Result<NamedContent, Problem> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         // A pipe is not a file either, and opening one would wait for its writer.

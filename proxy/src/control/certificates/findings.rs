@@ -5,6 +5,7 @@ mod workload;
 
 use std::sync::Arc;
 
+use config_loader::diagnostic::codes::identity::{ID001, ID002, ID004, ID005};
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::resource::istio::ServerTlsMode;
 use config_loader::{Code, Diagnostic, ObjectRef, Severity};
@@ -14,11 +15,13 @@ pub(crate) use workload::{of_another_workload, of_workload};
 
 use crate::compile::certificates::{FieldPlace, Fields, Use};
 use crate::tls::store::Status;
-use crate::tls::{AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store};
+use crate::tls::{
+    Authorities, AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store,
+};
 
 /// Returns the problems, once for each server that they affect.
 pub(crate) fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
-    let (identities, authorities) = (store.identities(), store.authorities());
+    let (identities, authorities) = statuses(store);
     let mut found = Vec::new();
     for one in uses {
         for (index, source) in one.settings.identities.iter().enumerate() {
@@ -70,6 +73,28 @@ pub(crate) fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
     found
 }
 
+type Statuses = (
+    Vec<Status<IdentitySource, Identity>>,
+    Vec<Status<AuthoritySource, Authorities>>,
+);
+
+/// Returns the status of all material. Problems of a server that issues the identity of the workload are found once, and
+/// not at each resource that uses it.
+fn statuses(store: &Store) -> Statuses {
+    let (mut identities, mut authorities) = (store.identities(), store.authorities());
+    for status in &mut identities {
+        if matches!(status.source, IdentitySource::Workload(_)) {
+            status.problems.clear();
+        }
+    }
+    for status in &mut authorities {
+        if matches!(status.source, AuthoritySource::Workload(_)) {
+            status.problems.clear();
+        }
+    }
+    (identities, authorities)
+}
+
 /// Returns whether a problem is about the key of a certificate, not its chain.
 fn is_of_key(problem: &Problem, source: &IdentitySource) -> bool {
     let names_key = matches!(source, IdentitySource::Files { key, .. } if *key == problem.place);
@@ -87,7 +112,9 @@ fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource)
                     ProblemKind::Revoked | ProblemKind::RevokedStale
                 )
         }
-        AuthoritySource::Referred { .. } | AuthoritySource::Secret { .. } => false,
+        AuthoritySource::Referred { .. }
+        | AuthoritySource::Secret { .. }
+        | AuthoritySource::Workload(_) => false,
     };
     match of_revoked {
         true => fields.find("caCrl"),
@@ -161,7 +188,12 @@ fn at(mut found: Diagnostic, object: Option<&ObjectRef>, field: FieldPlace) -> D
 
 fn kind(kind: ProblemKind) -> (Severity, Code) {
     match kind {
+        ProblemKind::Ambiguous => (Severity::Error, codes::TLS016),
         ProblemKind::Authorities => (Severity::Error, codes::TLS007),
+        ProblemKind::Awaited | ProblemKind::NotYetIssued => (Severity::Warning, ID001),
+        ProblemKind::Denied | ProblemKind::Withdrawn => (Severity::Error, ID002),
+        ProblemKind::Incomplete => (Severity::Warning, ID004),
+        ProblemKind::NoneFits => (Severity::Error, ID005),
         ProblemKind::Certificate => (Severity::Error, codes::TLS002),
         ProblemKind::Expired => (Severity::Error, codes::TLS005),
         ProblemKind::Foreign => (Severity::Error, codes::TLS013),
@@ -170,6 +202,7 @@ fn kind(kind: ProblemKind) -> (Severity, Code) {
         ProblemKind::Missing | ProblemKind::Unreadable => (Severity::Warning, codes::TLS001),
         ProblemKind::NotYetValid => (Severity::Error, codes::TLS006),
         ProblemKind::OtherWorkload => (Severity::Error, codes::TLS015),
+        ProblemKind::UnknownIssuer => (Severity::Error, codes::TLS017),
         ProblemKind::Revoked => (Severity::Error, codes::TLS008),
         ProblemKind::RevokedStale => (Severity::Warning, codes::TLS009),
         ProblemKind::Weak => (Severity::Warning, codes::TLS010),

@@ -11,7 +11,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{Empty, Full};
 use hyper::body::Body;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, TE, USER_AGENT};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TE, USER_AGENT,
+};
 use hyper::{Method, Request, StatusCode};
 
 use crate::pool::{PoolSettings, PoolTarget};
@@ -28,6 +30,14 @@ use wire::http2::worker_buffers::WorkerBuffers;
 
 /// User agent of health checks.
 const AGENT: HeaderValue = HeaderValue::from_static("strait-health-check");
+
+/// Context of no sampled trace: a proxy or a workload on the way makes no span of a check.
+///
+/// Source: W3C Trace Context, 3.2. The ids are never shown, and are the same for all checks.
+const UNSAMPLED: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("traceparent"),
+    HeaderValue::from_static("00-00000000000000000000000000000001-0000000000000001-00"),
+);
 
 /// Addresses of a PROXY protocol header without a client: two families make it UNKNOWN, as the protocol requires for
 /// connections that the proxy makes for itself.
@@ -178,6 +188,13 @@ fn check_address(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternate
     (address, alternates)
 }
 
+/// Adds the headers of every check.
+fn add_headers(headers: &mut HeaderMap) {
+    let (name, value) = UNSAMPLED;
+    headers.insert(name, value);
+    headers.insert(USER_AGENT, AGENT);
+}
+
 /// Sends a GET and returns the status of the response.
 async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
     let (cluster, host) = (probed.cluster, probed.host);
@@ -186,7 +203,7 @@ async fn http(probed: Probed<'_>, path: &str) -> Result<StatusCode, Error> {
     let connected = connected(probed, protocol).await?;
     let is_tls = cluster.tls(probed.endpoint).is_some();
     let mut request = Request::new(Empty::<Bytes>::new());
-    request.headers_mut().insert(USER_AGENT, AGENT);
+    add_headers(request.headers_mut());
     match connected.sender {
         Sender::Http1(connection) => {
             *request.uri_mut() = path.parse().map_err(unsendable)?;
@@ -244,7 +261,7 @@ async fn grpc(probed: Probed<'_>, service: &str) -> Result<(bool, String), Error
     *request.method_mut() = Method::POST;
     *request.uri_mut() = absolute(is_tls, probed.host, grpc_health::METHOD)?;
     let headers = request.headers_mut();
-    headers.insert(USER_AGENT, AGENT);
+    add_headers(headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert(TE, HeaderValue::from_static("trailers"));
     let (status, mut headers, mut body) = response(&sender, request).await?;

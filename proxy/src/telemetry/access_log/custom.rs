@@ -15,7 +15,13 @@ pub(super) fn line(out: &mut Vec<u8>, format: &LogFormat, context: &TemplateCont
     out.push(b'\n');
 }
 
-fn text(out: &mut Vec<u8>, template: &Template, context: &TemplateContext<'_>, omits_empty: bool) {
+/// Appends a text.
+pub(super) fn text(
+    out: &mut Vec<u8>,
+    template: &Template,
+    context: &TemplateContext<'_>,
+    omits_empty: bool,
+) {
     template.write(out, context, |out, start, is_literal| {
         if !is_literal {
             or_dash(out, start, omits_empty);

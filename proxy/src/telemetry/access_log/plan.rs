@@ -11,6 +11,7 @@ use super::sample::LogSample;
 use super::settings::{AccessLogFormat, AccessLogTarget};
 use super::writer::Running;
 use super::{custom, format};
+use crate::telemetry::otlp::Exporter;
 
 /// Access log of the traffic of one side: none, or one line for each target whose filter holds.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,16 @@ pub struct LogSink {
     /// Share of requests with a line.
     pub sample: LogSample,
     /// Open target; empty until the plan is in effect.
-    open: OnceLock<Arc<Running>>,
+    open: OnceLock<OpenTarget>,
+}
+
+/// Open target of lines or of log records.
+#[derive(Clone, Debug)]
+pub(super) enum OpenTarget {
+    Lines(Arc<Running>),
+    Records(Arc<Exporter>),
+    /// A collector where nothing may be exported.
+    Nothing,
 }
 
 impl PartialEq for LogSink {
@@ -58,7 +68,7 @@ impl LogSink {
         }
     }
 
-    pub(super) fn open(&self, open: impl FnOnce() -> Arc<Running>) {
+    pub(super) fn open(&self, open: impl FnOnce() -> OpenTarget) {
         self.open.get_or_init(open);
     }
 
@@ -74,8 +84,12 @@ impl LogSink {
         {
             return;
         }
-        let Some(running) = self.open.get() else {
-            return;
+        let running = match (self.open.get(), &self.format) {
+            (Some(OpenTarget::Lines(running)), _) => running,
+            (Some(OpenTarget::Records(exporter)), AccessLogFormat::Record(format)) => {
+                return exporter.add_record(worker, |out| format.append(out, entry, context));
+            }
+            _ => return,
         };
         let lanes = running.lanes();
         let (index, writers) = cell_index(worker, lanes.lanes.len());
@@ -90,8 +104,10 @@ impl LogPlan {
     pub fn new(sinks: Vec<LogSink>) -> Self {
         let mut needs = Needs::default();
         for sink in &sinks {
-            if let AccessLogFormat::Custom(format) = &sink.format {
-                format.add_needs(&mut needs);
+            match &sink.format {
+                AccessLogFormat::Custom(format) => format.add_needs(&mut needs),
+                AccessLogFormat::Record(format) => format.add_needs(&mut needs),
+                AccessLogFormat::Json | AccessLogFormat::Text => {}
             }
             if let Some(filter) = &sink.filter {
                 filter.add_needs(&mut needs);
@@ -140,12 +156,14 @@ impl AccessLogFormat {
         let Buffer { bytes, timestamp } = buffer;
         match self {
             Self::Json => format::json(bytes, timestamp, entry, sample.percent()),
-            Self::Custom(_) | Self::Text => format::text(bytes, timestamp, entry),
+            Self::Custom(_) | Self::Record(_) | Self::Text => {
+                format::text(bytes, timestamp, entry);
+            }
         }
     }
 
     /// Whether a line needs no more than an [`Entry`].
     pub fn is_fixed(&self) -> bool {
-        !matches!(self, Self::Custom(_))
+        matches!(self, Self::Json | Self::Text)
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use traffic::filter::LogFormat;
 
+use super::record::RecordFormat;
 use super::sample::LogSample;
 
 /// Format of a line.
@@ -16,6 +17,8 @@ pub enum AccessLogFormat {
     Custom(Arc<LogFormat>),
     /// One JSON object per line.
     Json,
+    /// A log record over OTLP.
+    Record(Arc<RecordFormat>),
     /// Istio's default text format.
     #[default]
     Text,
@@ -26,11 +29,22 @@ pub enum AccessLogFormat {
 pub enum AccessLogTarget {
     /// A file to append to. It is reopened when the path refers to another file (rotation by renaming).
     File(PathBuf),
+    /// A collector of OpenTelemetry.
+    Otlp(OtlpLog),
     /// Standard error.
     Stderr,
     /// Standard output.
     #[default]
     Stdout,
+}
+
+/// Log at a collector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OtlpLog {
+    /// Provider of the mesh configuration; `None` for the collector of variables.
+    pub provider: Option<Arc<str>>,
+    /// Attribute `log_name` of the resource.
+    pub name: Arc<str>,
 }
 
 impl AccessLogTarget {
@@ -48,6 +62,10 @@ impl fmt::Display for AccessLogTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
+            Self::Otlp(OtlpLog { provider, .. }) => match provider {
+                Some(provider) => write!(f, "otlp:{provider}"),
+                None => f.write_str("otlp"),
+            },
             Self::Stderr => f.write_str("/dev/stderr"),
             Self::Stdout => f.write_str("/dev/stdout"),
         }

@@ -29,6 +29,7 @@ impl Sink {
             },
             AccessLogTarget::Stderr => Self::Stderr,
             AccessLogTarget::Stdout => Self::Stdout,
+            AccessLogTarget::Otlp(_) => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 
@@ -38,7 +39,7 @@ impl Sink {
             tracing::error!(%error, file = %target, "the access log cannot be opened, its lines are dropped");
             let path = match target {
                 AccessLogTarget::File(path) => path.clone(),
-                AccessLogTarget::Stderr | AccessLogTarget::Stdout => PathBuf::new(),
+                _ => PathBuf::new(),
             };
             Self::File { path, file: None }
         })

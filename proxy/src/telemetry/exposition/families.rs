@@ -361,6 +361,36 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
     .into_iter()
 }
 
+/// Identity of the workload, as of this time.
+pub(super) fn identity(
+    telemetry: &Telemetry,
+    now: SystemTime,
+) -> impl Iterator<Item = MetricFamily> {
+    let state = telemetry.control.state();
+    let expires = state.identity.expires.unwrap_or_default();
+    let left = (expires as f64 - unix_seconds(now)).max(0.0);
+    let left = state.identity.has_source.then_some((Vec::new(), left));
+    let requests = state.identity_requests.iter();
+    let requests = requests.map(|([source, result], count)| {
+        let labels = vec![
+            pair(label::RESULT, result),
+            pair(label::SOURCE_OF_CERTIFICATE, source),
+        ];
+        (labels, *count)
+    });
+    let bundles = state.identity.bundles.iter();
+    let bundles = bundles.map(|(domain, count)| {
+        let labels = vec![pair(label::TRUST_DOMAIN, domain)];
+        (labels, *count as f64)
+    });
+    [
+        gauge_family(names::IDENTITY_EXPIRY, left),
+        counter_family(names::IDENTITY_RENEWALS, requests),
+        gauge_family(names::IDENTITY_BUNDLE, bundles),
+    ]
+    .into_iter()
+}
+
 pub(super) fn unix_seconds(at: SystemTime) -> f64 {
     at.duration_since(UNIX_EPOCH)
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The thread that sends the spans of all workers to a collector.
+//! The thread that sends the spans or the log records of all workers to a collector.
 //!
 //! A batch is sent when there are enough spans for it, or after a time. At most [`BATCHES_MAX`] batches are on their way
 //! or wait for a retry; past that, a batch that waits is dropped for the next one, and if none waits, spans stay with
@@ -20,6 +20,7 @@ use super::batch::Batch;
 use super::queue::{BATCH_BYTES_MAX, Queues, SpanQueue, Spans};
 use super::response::Outcome;
 use super::settings::Batching;
+use super::signal::OtlpSignal;
 use super::totals::{ExportResult, OtlpTotals};
 use super::transport::{MakeTransport, Transport};
 use crate::telemetry::{Counter, Telemetry, WorkerId};
@@ -39,8 +40,9 @@ const REPEATED_FOR_MAX: Duration = Duration::from_secs(30);
 /// Minimum time between two lines of the process log about the same trouble.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The exporter of the process.
+/// Exporter of one signal to one collector.
 pub struct Exporter {
+    signal: OtlpSignal,
     shared: Arc<Shared>,
     /// The collector, for messages.
     name: String,
@@ -80,6 +82,7 @@ impl Exporter {
     /// Makes an exporter whose thread does not run yet. The attributes of the resource are encoded; `name` is that of the
     /// collector.
     pub fn new(
+        signal: OtlpSignal,
         settings: Batching,
         resource: Bytes,
         name: String,
@@ -106,6 +109,7 @@ impl Exporter {
             of_thread.ended.send_replace(false);
             let run = move || async move {
                 let run = Run {
+                    signal,
                     transport: transport(),
                     name: collector,
                     settings,
@@ -125,6 +129,7 @@ impl Exporter {
             Ok(())
         };
         Self {
+            signal,
             shared,
             name,
             start: Mutex::new(Some(Box::new(start))),
@@ -150,6 +155,27 @@ impl Exporter {
 
     fn starter(&self) -> MutexGuard<'_, Option<StartThread>> {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Signal that is exported.
+    pub fn signal(&self) -> OtlpSignal {
+        self.signal
+    }
+
+    /// Adds a log record; one that does not fit is dropped and counted. Never waits.
+    pub(in crate::telemetry) fn add_record(
+        &self,
+        worker: WorkerId,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        if !self.shared.queues.add_of(worker, write) {
+            self.shared.totals.drop_records(1);
+        }
+    }
+
+    /// Number of spans or records that were added to buffers so far.
+    pub(in crate::telemetry) fn added(&self) -> u64 {
+        self.shared.queues.added()
     }
 
     /// The buffers of one worker.
@@ -191,6 +217,7 @@ struct Waiting {
 
 /// The state of the thread.
 struct Run {
+    signal: OtlpSignal,
     transport: Rc<dyn Transport>,
     /// The collector, for messages.
     name: String,
@@ -320,11 +347,14 @@ impl Run {
                 totals.succeeded();
                 self.drop_spans(Counter::TraceSpansRejected, rejected);
                 let exported = (spans - rejected) as u64;
-                let counters = &self.telemetry.counters;
-                counters.add(WorkerId::CONTROL, Counter::TraceSpansExported, exported);
+                if self.signal == OtlpSignal::Traces {
+                    let counters = &self.telemetry.counters;
+                    counters.add(WorkerId::CONTROL, Counter::TraceSpansExported, exported);
+                }
                 if !message.is_empty() {
                     self.tell(&format!(
-                        "the collector rejected {rejected} spans: {message}"
+                        "the collector rejected {rejected} {}: {message}",
+                        self.signal.items()
                     ));
                 }
             }
@@ -352,17 +382,23 @@ impl Run {
         }
     }
 
+    /// Counts spans that are dropped for a reason, or log records.
     fn drop_spans(&self, reason: Counter, spans: usize) {
-        let counters = &self.telemetry.counters;
-        counters.add(WorkerId::CONTROL, reason, spans as u64);
+        match self.signal {
+            OtlpSignal::Traces => {
+                let counters = &self.telemetry.counters;
+                counters.add(WorkerId::CONTROL, reason, spans as u64);
+            }
+            OtlpSignal::Logs | OtlpSignal::Metrics => self.shared.totals.drop_records(spans as u64),
+        }
     }
 
     fn tell(&mut self, reason: &str) {
         let now = Instant::now();
         if self.told.is_none_or(|told| now - told >= LOG_INTERVAL) {
             self.told = Some(now);
-            let endpoint = &*self.name;
-            tracing::warn!(endpoint, reason, "trace spans cannot be exported");
+            let (endpoint, items) = (&*self.name, self.signal.items());
+            tracing::warn!(endpoint, reason, "{items} cannot be exported");
         }
     }
 

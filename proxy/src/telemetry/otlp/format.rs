@@ -11,9 +11,6 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, TE, USER_AGENT}
 use super::response::{self, Outcome};
 use super::zipkin;
 
-/// Path of the gRPC method.
-pub const GRPC_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
-
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
 /// Protocol of an exporter.

@@ -1,4 +1,4 @@
-//! Buffers of encoded spans between the workers and the exporter.
+//! Buffers of encoded spans or log records between the workers and the exporter.
 
 use std::sync::Arc;
 
@@ -18,11 +18,24 @@ pub(super) const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Capacity above which an empty buffer is released.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// Encoded spans of one worker: fields `spans` of a `ScopeSpans`, one after the other.
+/// Encoded spans of one worker: fields `spans` of a `ScopeSpans`, one after the other. Fields `log_records` of a `ScopeLogs`
+/// have the same form.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     pub(super) bytes: Vec<u8>,
     pub(super) count: usize,
+    /// Number of spans that were ever added.
+    added: u64,
+}
+
+impl Spans {
+    /// Encoded entries that wait for no worker; a batch counts them.
+    pub(super) fn of(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            ..Self::default()
+        }
+    }
 }
 
 /// Buffers of all workers.
@@ -63,6 +76,45 @@ impl Queues {
         }
     }
 
+    /// Adds spans that belong together to a lane, all or none; returns false if they do not fit. Never waits.
+    fn add(&self, lane: usize, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let added = self.lanes[lane].change(|spans| {
+            let before = (spans.bytes.len(), spans.count);
+            if before.0 >= BUFFER_BYTES_MAX || before.1 + count > self.spans_max {
+                return None;
+            }
+            write(&mut spans.bytes);
+            if spans.bytes.len() > BUFFER_BYTES_MAX {
+                spans.bytes.truncate(before.0);
+                return None;
+            }
+            spans.count += count;
+            spans.added += count as u64;
+            let reaches = |of: usize, before: usize, now: usize| before < of && now >= of;
+            Some(
+                reaches(self.batch_spans, before.1, spans.count)
+                    || reaches(BATCH_BYTES_MAX, before.0, spans.bytes.len()),
+            )
+        });
+        let is_filled = added.flatten();
+        if is_filled == Some(true) {
+            self.filled.notify_one();
+        }
+        is_filled.is_some()
+    }
+
+    /// Adds one span or record of a worker; returns false if it does not fit. Never waits.
+    pub(super) fn add_of(&self, worker: WorkerId, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let (lane, _) = cell_index(worker, self.lanes.len());
+        self.add(lane, 1, write)
+    }
+
+    /// Number of spans that were ever added.
+    pub(super) fn added(&self) -> u64 {
+        let buffers = self.lanes.iter().flat_map(|lane| lane.each());
+        buffers.map(|spans| spans.added).sum()
+    }
+
     /// Number of bytes that wait.
     pub(super) fn bytes(&self) -> usize {
         let buffers = self.lanes.iter().flat_map(|lane| lane.each());
@@ -99,28 +151,7 @@ impl SpanQueue {
         let Some((queues, index)) = &self.shared else {
             return true;
         };
-        let added = queues.lanes[*index].change(|spans| {
-            let before = (spans.bytes.len(), spans.count);
-            if before.0 >= BUFFER_BYTES_MAX || before.1 + count > queues.spans_max {
-                return None;
-            }
-            write(&mut spans.bytes);
-            if spans.bytes.len() > BUFFER_BYTES_MAX {
-                spans.bytes.truncate(before.0);
-                return None;
-            }
-            spans.count += count;
-            let reaches = |of: usize, before: usize, now: usize| before < of && now >= of;
-            Some(
-                reaches(queues.batch_spans, before.1, spans.count)
-                    || reaches(BATCH_BYTES_MAX, before.0, spans.bytes.len()),
-            )
-        });
-        let is_filled = added.flatten();
-        if is_filled == Some(true) {
-            queues.filled.notify_one();
-        }
-        is_filled.is_some()
+        queues.add(*index, count, write)
     }
 }
 

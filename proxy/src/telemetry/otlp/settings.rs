@@ -48,12 +48,22 @@ impl OtlpEndpoint {
 /// Sizes and times of an exporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
-    /// Time after which spans are sent at the latest. Default: 1 s.
+    /// Time after which spans or records are sent at the latest. Default: 1 s.
     pub delay: Duration,
     /// Maximum number of spans of a request to the collector. Default: 512.
     pub batch_spans_max: usize,
     /// Maximum number of spans of a worker that wait; `None` if only their bytes are limited.
     pub queue_spans_max: Option<usize>,
+}
+
+impl Default for Batching {
+    fn default() -> Self {
+        Self {
+            delay: Duration::from_secs(1),
+            batch_spans_max: 512,
+            queue_spans_max: None,
+        }
+    }
 }
 
 /// Settings of requests to a collector.

@@ -36,6 +36,8 @@ impl ExportResult {
 #[derive(Debug, Default)]
 pub struct OtlpTotals {
     results: [AtomicU64; ExportResult::ALL.len()],
+    /// Number of log records that were dropped.
+    dropped: AtomicU64,
     /// Milliseconds since the epoch; 0 before the first success.
     last_success: AtomicU64,
     /// Reason why the last request failed.
@@ -45,6 +47,16 @@ pub struct OtlpTotals {
 impl OtlpTotals {
     pub(super) fn count(&self, result: ExportResult) {
         self.results[result as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts log records that are not sent.
+    pub(in crate::telemetry) fn drop_records(&self, records: u64) {
+        self.dropped.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Number of log records that were dropped.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 
     pub(super) fn succeeded(&self) {

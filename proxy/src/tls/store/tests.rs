@@ -31,7 +31,7 @@ fn bytes(chain: &str, key: &str) -> IdentityBytes {
     IdentityBytes {
         chain: ("a.crt".into(), chain.as_bytes().to_vec()),
         key: ("a.key".into(), key.as_bytes().to_vec()),
-        workload: None,
+        ..IdentityBytes::default()
     }
 }
 
@@ -68,14 +68,13 @@ fn invalid_certificate_never_replaces_a_valid_one() {
     let good = leaf((2020, 2030));
     let other = leaf((2020, 2031));
     for (chain, key, expected) in [
-        (&*good.chain, &*other.key, ProblemKind::Mismatch),
-        ("", &good.key, ProblemKind::Certificate),
+        ("", &*good.key, ProblemKind::Certificate),
         (
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
             &good.key,
             ProblemKind::Certificate,
         ),
-        (&good.chain, "", ProblemKind::Key),
+        (&*good.chain, "", ProblemKind::Key),
         (
             &good.chain,
             "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
@@ -101,6 +100,76 @@ fn invalid_certificate_never_replaces_a_valid_one() {
         assert!(!state(&store).2);
         assert!(!Arc::ptr_eq(&server, &store.server(&settings()).unwrap()));
     }
+}
+
+#[test]
+fn key_of_another_certificate_is_a_problem_after_five_seconds() {
+    let (good, other) = (leaf((2020, 2030)), leaf((2020, 2031)));
+    let half = || read(&good.chain, &other.key);
+    let store = Store::default();
+    store.update(half(), NOW);
+    let (problems, serial, _) = state(&store);
+    assert_eq!((problems, serial), (vec![ProblemKind::Mismatch], None));
+
+    store.update(of(&good), NOW);
+    let (_, serial, _) = state(&store);
+    for seconds in [0, 4] {
+        assert!(!store.update(half(), NOW + seconds));
+        assert_eq!(state(&store), (vec![], serial.clone(), false));
+    }
+    assert!(store.update(of(&other), NOW + 4), "the other half is there");
+    assert!(store.update(of(&good), NOW + 5));
+
+    for seconds in [6, 10] {
+        store.update(half(), NOW + seconds);
+        assert_eq!(state(&store).0, vec![], "it begins anew");
+    }
+    store.update(half(), NOW + 11);
+    assert_eq!(
+        state(&store),
+        (vec![ProblemKind::Mismatch], serial, true),
+        "the last good one stays"
+    );
+}
+
+#[test]
+fn expired_identity_of_the_workload_is_not_used() {
+    let id = "spiffe://td/ns/shop/sa/cart";
+    let issue = |years| {
+        Authority::new("ca").issue(Leaf {
+            names: &[id],
+            years,
+            ..Leaf::default()
+        })
+    };
+    let own = |pair: &Pair| {
+        let workload = Workload {
+            trust_domains: vec!["td".into()],
+            namespace: "shop".into(),
+            service_account: None,
+            has_any_path: false,
+        };
+        let bytes = IdentityBytes {
+            workload: Some(workload),
+            ..bytes(&pair.chain, &pair.key)
+        };
+        MaterialContent {
+            identities: BTreeMap::from([(source("a"), Ok(bytes))]),
+            own: Some(source("a")),
+            ..MaterialContent::default()
+        }
+    };
+    let (short, long) = (issue((2020, 2026)), issue((2020, 2030)));
+    let store = Store::default();
+    assert!(store.update(own(&short), NOW));
+    assert!(store.own().unwrap().in_force.is_some());
+    assert!(store.update(own(&short), year(2027)));
+    let status = store.own().unwrap();
+    assert!(status.in_force.is_none() && status.is_refused());
+    assert_eq!(status.problems[0].kind, ProblemKind::Expired);
+    assert!(store.server(&settings()).is_none());
+    assert!(store.update(own(&long), year(2027)));
+    assert!(store.own().unwrap().in_force.is_some());
 }
 
 #[test]
@@ -179,7 +248,7 @@ fn server_that_verifies_clients_needs_authorities() {
         let authorities = AuthorityBytes {
             authorities: ("ca.pem".into(), text.into_bytes()),
             revoked: revoked.map(|text| ("ca.crl".into(), text.into_bytes())),
-            is_lenient: false,
+            ..AuthorityBytes::default()
         };
         MaterialContent {
             authorities: BTreeMap::from([(ca.clone(), Ok(authorities))]),

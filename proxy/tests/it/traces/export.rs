@@ -63,7 +63,7 @@ async fn spans_go_over_both_protocols() {
                 Back::H2 => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
             };
             assert_eq!(received.path, path);
-            let spans = &received.export.resource_spans[0];
+            let spans = &received.export().resource_spans[0];
             let scope = spans.scope_spans[0].scope.as_ref().unwrap();
             assert_eq!(scope.name, "strait");
             assert!(spans.schema_url.ends_with("/1.44.0"));
@@ -122,7 +122,7 @@ async fn batch_is_sent_again_when_the_collector_says_so() {
     // the clocks of both differ by what a loaded machine takes
     assert!(first.elapsed() > Duration::from_millis(900));
     let received = collector.received();
-    assert_eq!(received[0].export, received[1].export);
+    assert_eq!(received[0].export(), received[1].export());
     eventually("both are counted", || exports(&proxy, "ok") == 1.0);
     assert_eq!(exports(&proxy, "retried"), 1.0);
     assert_eq!(proxy.metric("strait_trace_spans_exported_total", &[]), 2.0);
@@ -150,8 +150,8 @@ async fn refused_batch_is_not_sent_again() {
         get(&proxy).await;
         until("the next batch", async || collector.received().len() == 2).await;
         assert_ne!(
-            collector.received()[0].export,
-            collector.received()[1].export
+            collector.received()[0].export(),
+            collector.received()[1].export()
         );
     }
 }
@@ -164,7 +164,7 @@ async fn unavailable_grpc_collector_gets_the_batch_again() {
     get(&proxy).await;
     until("the second time", async || collector.received().len() == 2).await;
     let received = collector.received();
-    assert_eq!(received[0].export, received[1].export);
+    assert_eq!(received[0].export(), received[1].export());
     eventually("both are counted", || exports(&proxy, "ok") == 1.0);
 }
 
@@ -185,7 +185,7 @@ async fn partial_success_is_counted_and_not_repeated() {
         });
         assert_eq!(proxy.metric("strait_trace_spans_exported_total", &[]), 1.0);
         assert_eq!(exports(&proxy, "partial"), 1.0);
-        proxy.has_logged("rejected 1 spans: old");
+        proxy.has_logged("rejected 1 trace spans: old");
         assert_eq!(collector.received().len(), 1);
     }
 }

@@ -4,6 +4,11 @@ use super::*;
 
 /// Starts a proxy with a Telemetry whose entry about traces has these fields.
 fn telemetry(collector: &Collector, origin: &Origin, fields: &str) -> Proxy {
+    telemetry_start(collector, origin, fields).start()
+}
+
+/// Returns such a proxy to start.
+fn telemetry_start(collector: &Collector, origin: &Origin, fields: &str) -> Start {
     let text = format!(
         "apiVersion: telemetry.istio.io/v1\nkind: Telemetry\n\
          metadata: {{name: all, namespace: istio-system}}\nspec: {{tracing: [{{{fields}}}]}}\n"
@@ -14,9 +19,7 @@ fn telemetry(collector: &Collector, origin: &Origin, fields: &str) -> Proxy {
         "--trace-propagators",
         "tracecontext,b3",
     ];
-    start(collector, &arguments, |edge| everything_to(edge, origin))
-        .file("telemetry.yaml", text)
-        .start()
+    start(collector, &arguments, |edge| everything_to(edge, origin)).file("telemetry.yaml", text)
 }
 
 #[tokio::test]
@@ -85,5 +88,25 @@ async fn value_of_a_tag_is_cut_to_valid_text_without_credentials() {
         assert_eq!(span.get("raw"), "a\u{fffd}");
         assert_eq!(span.get("long"), "y".repeat(256));
         assert_eq!(span.get("secret"), "[redacted]");
+    }
+}
+
+#[tokio::test]
+async fn tags_of_the_environment_have_the_value_of_the_proxy() {
+    let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "hello"));
+    let tags = "customTags: {region: {environment: {name: REGION, defaultValue: none}}, \
+                team: {environment: {name: NO_TEAM, defaultValue: shop}}, \
+                absent: {environment: {name: NO_TEAM}}}, randomSamplingPercentage: 100";
+    let proxy = telemetry_start(&collector, &origin, tags)
+        .env("REGION", "eu")
+        .start();
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.call(with(&[])).await.status, 200);
+    for span in collector.wait(2).await {
+        assert_eq!(
+            (span.get("region"), span.get("team")),
+            ("eu".into(), "shop".into())
+        );
+        assert_eq!(span.attribute("absent"), None);
     }
 }

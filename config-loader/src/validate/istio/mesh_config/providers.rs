@@ -86,7 +86,6 @@ fn ext_authz(
     let others = [
         &raw.datadog,
         &raw.envoy_http_als,
-        &raw.envoy_otel_als,
         &raw.envoy_tcp_als,
         &raw.lightstep,
         &raw.opencensus,
@@ -103,6 +102,7 @@ fn ext_authz(
         let is_other = raw.envoy_file_access_log.is_set() || others.iter().any(|one| one.is_set());
         let is_other = is_other || raw.envoy_rate_limit_grpc.is_set();
         let is_other = is_other || raw.opentelemetry.is_set() || raw.zipkin.is_set();
+        let is_other = is_other || raw.envoy_otel_als.is_set();
         if !is_other && !field.is_invalid() {
             let found = check.error(MC002, span, format!("provider `{name}` has no type"));
             found.help("write one, such as `envoyExtAuthzGrpc` or `envoyFileAccessLog`");

@@ -90,6 +90,10 @@ fn kind(raw: &ExtensionProvider, span: Span, check: &mut Check<'_>) -> Option<Pr
     if let Some(tracer) = tracers::tracer(raw, check) {
         return tracer.map(|tracer| ProviderKind::Tracer(Arc::new(tracer)));
     }
+    if let Some(log) = raw.envoy_otel_als.get() {
+        let log = tracers::record_log(log, raw.envoy_otel_als.span(), check)?;
+        return Some(ProviderKind::Records(Arc::new(log)));
+    }
     let unsupported = without_effect(raw);
     let (name, field, kind, help) = unsupported.into_iter().find(|(_, one, ..)| one.is_set())?;
     let span = shared::location(field, span);
@@ -110,17 +114,11 @@ type WithoutEffect<'r> = (
     &'static str,
 );
 
-fn without_effect(raw: &ExtensionProvider) -> [WithoutEffect<'_>; 9] {
+fn without_effect(raw: &ExtensionProvider) -> [WithoutEffect<'_>; 8] {
     [
         (
             "envoyHttpAls",
             &raw.envoy_http_als,
-            ProviderKind::OtherLog,
-            LOGS,
-        ),
-        (
-            "envoyOtelAls",
-            &raw.envoy_otel_als,
             ProviderKind::OtherLog,
             LOGS,
         ),
@@ -159,7 +157,7 @@ fn without_effect(raw: &ExtensionProvider) -> [WithoutEffect<'_>; 9] {
     ]
 }
 
-const LOGS: &str = "write `envoyFileAccessLog`";
+const LOGS: &str = "write `envoyFileAccessLog` or `envoyOtelAls`";
 const TRACES: &str = "send spans by OpenTelemetry: its collector passes them on";
 
 fn file_log(provider: &ExtensionProvider, raw: &FileAccessLog, check: &mut Check<'_>) -> FileLog {

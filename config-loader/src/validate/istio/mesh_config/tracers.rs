@@ -1,5 +1,6 @@
-//! Receivers of spans: `opentelemetry` and `zipkin` of `extensionProviders`.
+//! Receivers of spans and log records: `opentelemetry`, `zipkin` and `envoyOtelAls` of `extensionProviders`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -7,11 +8,11 @@ use http::{HeaderName, HeaderValue};
 use super::providers::service;
 use crate::diagnostic::codes::istio::{MC002, TL005, TL011};
 use crate::raw::Field;
-use crate::raw::istio::ZipkinProvider;
 use crate::raw::istio::{ExtensionProvider, OpenTelemetryProvider, TracerHeader as RawHeader};
-use crate::resource::istio::{Tracer, TracerHeader, TracerProtocol};
+use crate::raw::istio::{OtelLogProvider, ZipkinProvider};
+use crate::resource::istio::{RecordLog, Tracer, TracerHeader, TracerProtocol};
 use crate::span::Span;
-use crate::validate::istio::shared;
+use crate::validate::istio::{log_format, shared};
 use crate::validate::{Check, api, scalar};
 
 /// Time limit of a request over OTLP without one.
@@ -94,12 +95,56 @@ fn zipkin(raw: &ZipkinProvider, span: Span, check: &mut Check<'_>) -> Option<Tra
     })
 }
 
-fn namespace(service: &Field<String>) -> Option<std::sync::Arc<str>> {
+/// Returns the receiver of the access log; `None` if it cannot be used.
+pub(super) fn record_log(
+    raw: &OtelLogProvider,
+    span: Span,
+    check: &mut Check<'_>,
+) -> Option<RecordLog> {
+    let format = raw.log_format.get();
+    let text = format.and_then(|format| {
+        let text = shared::text(&format.text)?;
+        log_format::text_format(text, false, format.text.span(), check)
+    });
+    let mut attributes = Vec::new();
+    for (key, value) in format
+        .and_then(|format| format.labels.get())
+        .into_iter()
+        .flatten()
+    {
+        let at = format.map_or(span, |format| format.labels.span());
+        let Some(value) = value.as_str() else {
+            let found = check.error(TL005, at, format!("the value of `{key}` is no text"));
+            found.help("write a text with operators, such as `\"%RESPONSE_CODE%\"`");
+            continue;
+        };
+        let value = log_format::template(value, at, check);
+        attributes.extend(value.map(|value| (Arc::from(&**key), value)));
+    }
+    let (host, port) = service(&raw.service, &raw.port, span, check)?;
+    Some(RecordLog {
+        receiver: Tracer {
+            namespace: namespace(&raw.service),
+            host,
+            port,
+            protocol: TracerProtocol::Grpc,
+            path: "".into(),
+            timeout: OTLP_TIMEOUT,
+            headers: Vec::new(),
+            path_bytes_max: None,
+        },
+        name: shared::text_arc(&raw.log_name).unwrap_or_else(|| "otel_envoy_accesslog".into()),
+        text,
+        attributes,
+    })
+}
+
+fn namespace(service: &Field<String>) -> Option<Arc<str>> {
     let (namespace, _) = shared::text(service)?.split_once('/')?;
     Some(namespace.into())
 }
 
-fn path(field: &Field<String>, default: &str, check: &mut Check<'_>) -> std::sync::Arc<str> {
+fn path(field: &Field<String>, default: &str, check: &mut Check<'_>) -> Arc<str> {
     let text = shared::text(field).unwrap_or(default);
     if !text.starts_with('/') || api::not_of_a_path(text).is_some() {
         let found = check.error(MC002, field.span(), format!("`{text}` is not a path"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::{Diagnostic, Severity};
 
-use super::{at, authority_field, consequence, fix, is_of_key, kind};
+use super::{at, authority_field, consequence, fix, is_of_key, kind, statuses};
 use crate::compile::certificates::FieldPlace;
 use crate::compile::policies::client_tls::ClientUse;
 use crate::tls::{Problem, Store};
@@ -16,7 +16,7 @@ const FAILS: &str =
 
 /// Returns the problems, once for each `tls` section that they affect.
 pub(crate) fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
-    let (identities, authorities) = (store.identities(), store.authorities());
+    let (identities, authorities) = statuses(store);
     let mut found = Vec::new();
     for one in uses {
         if let Some(refused) = one.refused {

@@ -6,6 +6,7 @@ use config_loader::{Diagnostics, load_bytes};
 use super::super::{look, now};
 use super::*;
 use crate::compile::certificates::Scope;
+use crate::control::identity_source::Delivered;
 use crate::control::remote_clusters::ClustersFile;
 use crate::identity::Identity as Proxy;
 use crate::pki::{Authority, Leaf};
@@ -75,7 +76,14 @@ fn check(settings: &str, directory: &Path) {
     assert!(!diagnostics.has_errors(), "{text}{errors:#?}");
     let store = Store::default();
     let proxy = Proxy::default();
-    let found = look(&store, &resources, &[], Scope::Proxy(&proxy), now()).findings;
+    let found = look(
+        &store,
+        &resources,
+        &Delivered::default(),
+        Scope::Proxy(&proxy),
+        now(),
+    )
+    .findings;
     let wanted = wanted(&text);
     let seen: Vec<(u32, String)> = found
         .iter()
@@ -155,7 +163,7 @@ fn mesh_identity_need_not_name_the_hosts() {
     let looked = look(
         &Store::default(),
         &resources,
-        &[],
+        &Delivered::default(),
         Scope::Proxy(&proxy),
         now(),
     );
@@ -176,7 +184,7 @@ fn missing_mesh_identity_is_reported_at_the_tls_mode() {
     let found = look(
         &Store::default(),
         &resources,
-        &[],
+        &Delivered::default(),
         Scope::Proxy(&proxy),
         now(),
     )
@@ -209,7 +217,7 @@ fn credential_at_a_sidecar_needs_a_selector() {
         let found = look(
             &Store::default(),
             &resources,
-            &[],
+            &Delivered::default(),
             Scope::Proxy(proxy),
             now(),
         )
@@ -241,11 +249,14 @@ fn invalid_gateway_certificates_are_reported_in_the_remote_clusters_file() {
     .unwrap();
     let members = ClustersFile::read(&path).unwrap().members();
     let resources = config_loader::ResourceSet::default();
-    let proxy = Proxy::default();
+    let proxy = Proxy {
+        members,
+        ..Proxy::default()
+    };
     let found = look(
         &Store::default(),
         &resources,
-        &members,
+        &Delivered::default(),
         Scope::Proxy(&proxy),
         now(),
     )

@@ -1,4 +1,4 @@
-//! Spans on their way to a provider of the mesh configuration: requests of the proxy's own to its service, so that the
+//! Telemetry on its way to a provider of the mesh configuration: requests of the proxy's own to its service, so that the
 //! DestinationRule of the service applies.
 
 use std::net::SocketAddr;
@@ -13,31 +13,38 @@ use hyper::{Method, Uri};
 use super::pool_sweep::sweep;
 use crate::exchange::service_call::{ServiceCall, head};
 use crate::exchange::{Worker, WorkerParts, select};
-use crate::snapshot::Collector;
+use crate::snapshot::{Collector, Snapshot};
 use crate::telemetry::{CollectorResponse, ExportOutcome, OtlpProtocol, Transport};
 use crate::upstream::{Client, Protocol};
+
+/// Finds the provider in a snapshot.
+type FindCollector = Box<dyn Fn(&Snapshot) -> Option<Collector>>;
 
 /// Way to the provider that the snapshot in effect names.
 pub(super) struct ProviderTransport {
     worker: Rc<Worker>,
+    find: FindCollector,
 }
 
 impl ProviderTransport {
     /// Makes the connections of the exporter's thread, which are those of a worker without listeners.
-    pub(super) fn new(parts: WorkerParts) -> Rc<Self> {
+    pub(super) fn new(
+        parts: WorkerParts,
+        find: impl Fn(&Snapshot) -> Option<Collector> + 'static,
+    ) -> Rc<Self> {
         let changes = parts.registry.journal().changes();
         let worker = Rc::new(Worker::new(parts));
         let wake_signal = Arc::clone(worker.pools.wake_signal());
         tokio::task::spawn_local(sweep(Rc::downgrade(&worker), wake_signal));
         tokio::task::spawn_local(select::watch::follow(Rc::downgrade(&worker), changes));
-        Rc::new(Self { worker })
+        let find = Box::new(find);
+        Rc::new(Self { worker, find })
     }
 
     async fn send(&self, message: Bytes) -> ExportOutcome {
         let snapshot = self.worker.snapshot();
-        let tracing = snapshot.tracing.as_deref();
-        let Some(collector) = tracing.and_then(|tracing| tracing.collector.as_ref()) else {
-            return ExportOutcome::unreached("no provider of traces is in effect");
+        let Some(collector) = (self.find)(&snapshot) else {
+            return ExportOutcome::unreached("the provider is not in effect");
         };
         let body = match collector.format.body(message) {
             Ok(body) => body,
@@ -62,7 +69,7 @@ impl ProviderTransport {
             timeout: collector.timeout,
             record: None,
         };
-        let protocol = is_grpc(collector).then_some(Protocol::Http2);
+        let protocol = is_grpc(&collector).then_some(Protocol::Http2);
         let response = call.whole(parts, body, protocol).await;
         let host = collector.service.authority.to_str().unwrap_or_default();
         let response = response.and_then(|response| {

@@ -1,0 +1,277 @@
+//! Certificates that the CA of an Istio mesh signs: `istio.v1.auth.IstioCertificateService` over TLS, with the token of
+//! the service account.
+//!
+//! The token is read for each request, and goes to the CA only, over TLS only.
+
+mod call;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use tonic::{Code, Status};
+
+use self::call::{CertificateAnswer, SigningRequest, call};
+use super::answer::{self, Material};
+use super::request::{CertificateRequest, KeyKind};
+use super::schedule::{Delays, Failure, Schedule, Time};
+use super::{Delivery, cause, now};
+use crate::control::certificates::{append, file};
+use crate::tls::{Facts, Problem, ProblemKind};
+
+/// Interval at which the token and the CA certificates are read.
+const FILES_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Maximum time of a request, from the connection on.
+const CALL_MAX: Duration = Duration::from_secs(10);
+
+/// Delays after failed requests.
+const DELAYS: Delays = Delays {
+    transient: [Duration::from_millis(100), Duration::from_secs(60)],
+    denied: [Duration::from_secs(5), Duration::from_secs(300)],
+};
+
+/// Maximum length of the CA's message in a finding, in characters.
+const MESSAGE_MAX: usize = 300;
+
+/// Settings of an Istio CA.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IstioCaSettings {
+    /// Host of the CA. Flag `--ca-address`.
+    pub host: String,
+    /// Port of the CA. Flag `--ca-address`.
+    pub port: u16,
+    /// Name in the certificate of the CA. Flag `--ca-server-name`, default `host`.
+    pub server_name: Option<String>,
+    /// File of the certificates that verify the CA, which are part of the bundle as well. Flag `--ca-root`.
+    pub root: PathBuf,
+    /// File of the token. Flag `--ca-token`.
+    pub token: PathBuf,
+    /// Cluster whose API server knows the token. Flag `--ca-cluster-id`.
+    pub cluster_id: String,
+    /// Life that is asked for. Flag `--identity-ttl`.
+    pub ttl: Duration,
+    /// Kind of the key. Flag `--identity-key`.
+    pub key: KeyKind,
+}
+
+/// Contents of a file as it was read last.
+type Content = Result<Vec<u8>, Problem>;
+
+/// Client of an Istio CA.
+pub(super) struct IstioCa {
+    settings: IstioCaSettings,
+    delivery: Delivery,
+    schedule: Schedule,
+    token: Content,
+    root: Content,
+    /// CA certificates of the last answer, as PEM.
+    answered_root: Vec<u8>,
+    /// Expiry of the last certificate, until it has been reported.
+    expires: Option<Time>,
+}
+
+impl IstioCa {
+    pub(super) fn new(settings: IstioCaSettings, delivery: Delivery) -> Self {
+        Self {
+            token: read(&settings.token, "--ca-token"),
+            root: read(&settings.root, "--ca-root"),
+            settings,
+            delivery,
+            schedule: Schedule::new(now(), DELAYS),
+            answered_root: Vec::new(),
+            expires: None,
+        }
+    }
+
+    /// Renews the certificate until the future is dropped.
+    pub(super) async fn run(mut self) {
+        loop {
+            self.look_at_files();
+            if self.schedule.wait(now()).is_zero() {
+                self.renew().await;
+            }
+            let mut wait = self.schedule.wait(now()).min(FILES_INTERVAL);
+            if let Some(expires) = self.expires {
+                // the last second of a validity period is part of it
+                let left = (expires + Duration::from_secs(1)).saturating_sub(now());
+                if left.is_zero() {
+                    self.expires = None;
+                    self.delivery.expired();
+                }
+                wait = wait.min(left);
+            }
+            sleep(wait).await;
+        }
+    }
+
+    fn look_at_files(&mut self) {
+        let token = read(&self.settings.token, "--ca-token");
+        if token != self.token {
+            self.token = token;
+            self.schedule.token_changed(now());
+        }
+        let root = read(&self.settings.root, "--ca-root");
+        if root != self.root {
+            self.root = root;
+            self.schedule.roots_changed(now(), rand::random());
+            if self.root.is_ok() {
+                self.delivery.deliver_bundle(&self.bundle());
+            }
+        }
+    }
+
+    /// Returns the CA certificates of the file and of the last answer.
+    fn bundle(&self) -> Vec<u8> {
+        let mut bundle = self.root.clone().unwrap_or_default();
+        append(&mut bundle, &self.answered_root);
+        bundle
+    }
+
+    async fn renew(&mut self) {
+        match self.issue().await {
+            Ok((material, facts)) => {
+                let expires = Duration::from_secs(facts.not_after.try_into().unwrap_or_default());
+                self.schedule.succeeded(now(), expires, rand::random());
+                self.expires = Some(expires);
+                self.delivery.deliver(material);
+            }
+            Err((failure, problem)) => {
+                self.schedule.failed(now(), failure, rand::random());
+                self.delivery.fail(problem, failure.as_str());
+            }
+        }
+    }
+
+    async fn issue(&mut self) -> Result<(Material, Facts), (Failure, Problem)> {
+        let transient = |problem| (Failure::Transient, problem);
+        let token = self.token().map_err(transient)?;
+        let root = self.root.clone().map_err(transient)?;
+        let request = self.request().await.map_err(transient)?;
+        let (csr, validity) = (request.request.clone(), self.settings.ttl);
+        let signing = SigningRequest::new(csr, validity);
+        let called = timeout(CALL_MAX, call(&self.settings, &root, &token, signing)).await;
+        let answer = match called {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(status)) => return Err(self.refusal(&status, &token)),
+            Err(_) => {
+                let status = Status::deadline_exceeded(format!("no answer within {CALL_MAX:?}"));
+                return Err(self.refusal(&status, &token));
+            }
+        };
+        let before = std::mem::take(&mut self.answered_root);
+        self.accept(answer, request).map_err(|problem| {
+            self.answered_root = before;
+            transient(problem)
+        })
+    }
+
+    fn token(&self) -> Result<String, Problem> {
+        let bytes = self.token.as_ref().map_err(Clone::clone)?;
+        let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
+        match text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => {
+                let place = self.settings.token.display().to_string();
+                let text = "it has no token: a line of text is expected";
+                Err(Problem::new(ProblemKind::Awaited, place, text))
+            }
+            false => Ok(text.to_owned()),
+        }
+    }
+
+    /// Makes a key and a request beside the control thread.
+    async fn request(&self) -> Result<CertificateRequest, Problem> {
+        let workload = &self.delivery.workload;
+        let id = workload.id().unwrap_or_default();
+        let kind = self.settings.key;
+        let made = tokio::task::spawn_blocking(move || CertificateRequest::new(kind, &id)).await;
+        let failed = |error: String| Problem::new(ProblemKind::Key, self.delivery.place(), error);
+        let made = made.map_err(|_| failed("no key could be made".to_owned()))?;
+        made.map_err(|error| failed(format!("no key could be made: {error}")))
+    }
+
+    /// Checks an answer, and makes it the identity.
+    fn accept(
+        &mut self,
+        answer: CertificateAnswer,
+        request: CertificateRequest,
+    ) -> Result<(Material, Facts), Problem> {
+        let place = self.delivery.place();
+        let Some((root, chain)) = answer
+            .cert_chain
+            .split_last()
+            .filter(|(_, chain)| !chain.is_empty())
+        else {
+            let count = answer.cert_chain.len();
+            let text = format!(
+                "the CA answered {count} certificates; expected that of the workload, and that of the CA last"
+            );
+            return Err(Problem::new(ProblemKind::Certificate, place, text));
+        };
+        self.answered_root = root.clone().into_bytes();
+        let bundle = self.bundle();
+        let workload = &self.delivery.workload;
+        let domains = workload.trust_domains.iter();
+        let material = Material {
+            chain: chain.join("\n").into_bytes(),
+            key: request.key.into_bytes(),
+            bundles: domains
+                .map(|domain| (Arc::clone(domain), bundle.clone()))
+                .collect(),
+            revoked: None,
+        };
+        let seconds = now().as_secs().try_into().unwrap_or_default();
+        let facts = answer::check(&material, workload, &place, seconds)?;
+        Ok((material, facts))
+    }
+
+    /// Describes the failure of a call. The message of the CA is shortened, and must not repeat the token.
+    fn refusal(&self, status: &Status, token: &str) -> (Failure, Problem) {
+        let IstioCaSettings { host, port, .. } = &self.settings;
+        let (failure, kind, fix) = match status.code() {
+            Code::Unauthenticated | Code::PermissionDenied => {
+                let file = self.settings.token.display();
+                let fix = format!(
+                    "check audience, expiry and service account of the token in {file} (--ca-token), and --ca-cluster-id"
+                );
+                (Failure::Denied, ProblemKind::Denied, fix)
+            }
+            Code::Aborted
+            | Code::Cancelled
+            | Code::DeadlineExceeded
+            | Code::Internal
+            | Code::OutOfRange // also an answer that is too long
+            | Code::ResourceExhausted
+            | Code::Unavailable
+            | Code::Unknown => {
+                let fix =
+                    "check --ca-address, --ca-root and --ca-server-name, and that the CA runs";
+                (Failure::Transient, ProblemKind::Awaited, fix.to_owned())
+            }
+            _ => {
+                let fix = "check --identity-ttl, --trust-domain and --service-account";
+                (Failure::Invalid, ProblemKind::Awaited, fix.to_owned())
+            }
+        };
+        let message = cause(status).replace(token, "[token]");
+        let message: String = message.chars().take(MESSAGE_MAX).collect();
+        let text = format!(
+            "the CA {host}:{port} issued no certificate: {:?}, {message}",
+            status.code()
+        );
+        let problem = Problem::new(kind, self.delivery.place(), text);
+        (failure, problem.with_fix(Some(fix)))
+    }
+}
+
+/// Reads a file that a request needs.
+fn read(path: &std::path::Path, flag: &str) -> Content {
+    let path: Arc<str> = path.to_string_lossy().into();
+    let read = file(&path);
+    read.map(|(_, bytes)| bytes).map_err(|problem| Problem {
+        kind: ProblemKind::Awaited,
+        fix: Some(format!("mount it, or name another file by {flag}")),
+        ..problem
+    })
+}

@@ -1,0 +1,103 @@
+//! One call of an Istio CA, on a connection of its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use grpc_client::{ClientTlsFiles, Server};
+use http::uri::PathAndQuery;
+use prost_types::value::Kind;
+use prost_types::{Struct, Value};
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::{Request, Status};
+use tonic_prost::ProstCodec;
+
+use super::IstioCaSettings;
+use crate::control::identity_source::cause;
+
+const CREATE: &str = "/istio.v1.auth.IstioCertificateService/CreateCertificate";
+
+/// Maximum size of an answer, in bytes.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// `istio.v1.auth.IstioCertificateRequest`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct SigningRequest {
+    /// Request in PEM (PKCS #10).
+    #[prost(string, tag = "1")]
+    csr: String,
+    /// Seconds that the certificate should be valid for.
+    #[prost(int64, tag = "3")]
+    validity_duration: i64,
+    /// Name of a signer; empty for that of the mesh.
+    #[prost(message, optional, tag = "4")]
+    metadata: Option<Struct>,
+}
+
+impl SigningRequest {
+    pub(super) fn new(csr: String, validity: Duration) -> Self {
+        let signer = Value {
+            kind: Some(Kind::StringValue(String::new())),
+        };
+        Self {
+            csr,
+            validity_duration: validity.as_secs().try_into().unwrap_or(i64::MAX),
+            metadata: Some(Struct {
+                fields: BTreeMap::from([("CertSigner".to_owned(), signer)]),
+            }),
+        }
+    }
+}
+
+/// `istio.v1.auth.IstioCertificateResponse`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct CertificateAnswer {
+    /// Certificates in PEM: the workload's own, intermediate ones, and the root last.
+    #[prost(string, repeated, tag = "1")]
+    pub(super) cert_chain: Vec<String>,
+}
+
+/// Asks the CA for a certificate. A new connection verifies the CA by the CA certificates that are on disk now.
+pub(super) async fn call(
+    settings: &IstioCaSettings,
+    root: &[u8],
+    token: &str,
+    signing: SigningRequest,
+) -> Result<CertificateAnswer, Status> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(root).flatten());
+    if roots.is_empty() {
+        let file = settings.root.display();
+        let text = format!("{file} (--ca-root) has no certificate of an authority");
+        return Err(Status::unavailable(text));
+    }
+    let tls = grpc_client::client_tls_with(roots, &ClientTlsFiles::default(), b"h2");
+    let tls = tls.map_err(Status::unavailable)?;
+    let server = Server {
+        host: &settings.host,
+        port: settings.port,
+        name: settings.server_name.as_deref().unwrap_or(&settings.host),
+    };
+    let channel = grpc_client::channel_to(server, &tls).map_err(Status::unavailable)?;
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+    let ready = grpc.ready().await;
+    ready.map_err(|error| Status::unavailable(cause(&error)))?;
+    let mut request = Request::new(signing);
+    let metadata = request.metadata_mut();
+    let mut bearer = ascii(&format!("Bearer {token}"))?;
+    bearer.set_sensitive(true);
+    metadata.insert("authorization", bearer);
+    metadata.insert("clusterid", ascii(&settings.cluster_id)?);
+    let codec = ProstCodec::<SigningRequest, CertificateAnswer>::default();
+    let answer = grpc.unary(request, PathAndQuery::from_static(CREATE), codec);
+    Ok(answer.await?.into_inner())
+}
+
+/// Parses a value of metadata. The error does not repeat it.
+fn ascii(text: &str) -> Result<MetadataValue<Ascii>, Status> {
+    let value = text.parse();
+    value.map_err(|_| Status::invalid_argument("the token or --ca-cluster-id is no header value"))
+}

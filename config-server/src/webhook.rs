@@ -84,10 +84,6 @@ impl Webhook {
         let (settings, followed) = settings::follow(self.settings.clone())?;
         let remote = Remote::new(self.server.clone(), self.kubeconfig.clone());
         let client = remote.client().await?;
-        let bind = |address| async move {
-            let bound = TcpListener::bind(address).await;
-            bound.map_err(|error| format!("cannot listen on {address}: {error}"))
-        };
         let listener = bind(self.listen).await?;
         let health = match self.health {
             Some(address) => Some(bind(address).await?),
@@ -102,8 +98,8 @@ impl Webhook {
         let version = cluster::follow_version(&client, &mut tasks);
         tasks.spawn(settings);
         let secrets = Api::namespaced(client.clone(), &self.namespace);
-        let secret = secret::name_for(&revision);
-        tasks.spawn(secret::follow(secrets, secret, self.names.clone(), tls));
+        let name = secret::name_for(&revision);
+        tasks.spawn(secret::follow(secrets, name, self.names.clone(), tls));
         tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
             client.clone(),
             revision.clone(),
@@ -133,18 +129,14 @@ impl Webhook {
             address(&listener)?,
             health.as_ref().map(address).transpose()?,
         );
-        if let Some(listening) = listening {
-            let _ = listening.send(addresses);
-        }
+        let _ = listening.map(|listening| listening.send(addresses));
         let ready = health::Ready {
             injector: Arc::clone(&injector),
             certificate: certificate.clone(),
             is_bundled,
             is_stopping,
         };
-        if let Some(health) = health {
-            tasks.spawn(health::serve(health, ready));
-        }
+        let _ = health.map(|health| tasks.spawn(health::serve(health, ready)));
         let config = certificate_of(certificate);
         let server = tokio::spawn(serve::serve(listener, config, injector, is_closing));
         let _ = stop.await;
@@ -154,6 +146,11 @@ impl Webhook {
         let _ = server.await;
         Ok(())
     }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| format!("cannot listen on {address}: {error}"))
 }
 
 fn address(listener: &TcpListener) -> Result<SocketAddr, String> {

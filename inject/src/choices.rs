@@ -138,6 +138,14 @@ impl Choices {
         }
     }
 
+    /// Returns the port of the metrics; that of the probes, if it was chosen.
+    pub(crate) fn metrics_port(&self) -> u16 {
+        match self.status_port {
+            STATUS_PORT => METRICS_PORT,
+            port => port,
+        }
+    }
+
     /// Returns the number of workers.
     pub(crate) fn concurrency(&self) -> String {
         let named = self.concurrency.clone();

@@ -1,6 +1,7 @@
 //! Settings of the injection: a closed set, checked against its own defaults.
 
 mod overlay;
+mod words;
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -9,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use twox_hash::XxHash64;
 
+pub use self::overlay::SettingError;
 use self::overlay::lay_over;
+pub use self::words::{Capture, ContainerNames, IdentitySource, Mode, Native};
 use crate::grammar;
 use crate::selector::Selector;
 
@@ -78,58 +81,6 @@ pub struct Selected {
     pub exclude: String,
 }
 
-/// `containerNames`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ContainerNames {
-    /// `istio-init` and `istio-proxy`.
-    Istio,
-    /// `strait-init` and `strait-proxy`.
-    Strait,
-}
-
-/// `nativeSidecar`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Native {
-    /// Where the version of Kubernetes has them.
-    Auto,
-    /// Never.
-    False,
-    /// Always.
-    True,
-}
-
-/// `capture`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Capture {
-    /// An init container with NET_ADMIN.
-    Init,
-    /// The CNI plugin of Istio.
-    IstioCni,
-    /// Nothing is captured.
-    None,
-}
-
-impl Capture {
-    /// Parses the value of an annotation.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        serde_json::from_value(text.into()).ok()
-    }
-}
-
-/// `interceptionMode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Mode {
-    /// The kernel redirects connections.
-    #[serde(rename = "REDIRECT")]
-    Redirect,
-    /// The proxy accepts connections in place of the workload.
-    #[serde(rename = "TPROXY")]
-    Transparent,
-}
-
 /// `control`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Control {
@@ -153,31 +104,6 @@ pub struct Token {
 pub struct Identity {
     /// Source of the certificate.
     pub source: IdentitySource,
-}
-
-/// `identity.source`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdentitySource {
-    /// A CSI volume of cert-manager's driver for SPIFFE.
-    Csi,
-    /// Files that the workload mounts.
-    Files,
-    /// The CA of Istio, by certificate signing requests.
-    IstioCa,
-    /// No certificate.
-    None,
-    /// The CA of Strait.
-    StraitCa,
-    /// The SPIFFE Workload API.
-    WorkloadApi,
-}
-
-impl IdentitySource {
-    /// Parses the value of an annotation.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        serde_json::from_value(text.into()).ok()
-    }
 }
 
 impl Default for Settings {
@@ -220,24 +146,6 @@ impl Default for Settings {
             env: BTreeMap::new(),
             never: Vec::new(),
             always: Vec::new(),
-        }
-    }
-}
-
-/// Error of a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettingError {
-    /// Keys that lead to the setting.
-    pub path: Vec<String>,
-    /// What is wrong, and the fix.
-    pub message: String,
-}
-
-impl std::fmt::Display for SettingError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.path.is_empty() {
-            true => f.write_str(&self.message),
-            false => write!(f, "{}: {}", self.path.join("."), self.message),
         }
     }
 }
@@ -377,13 +285,6 @@ impl Settings {
 
 fn one_of(text: &str, known: &[&str], fix: &'static str) -> Result<(), &'static str> {
     known.contains(&text).then_some(()).ok_or(fix)
-}
-
-/// Returns the known name that a misspelt one is nearest to.
-pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.map(|one| (strsim::damerau_levenshtein(name, one), one));
-    let best = scored.min_by_key(|(distance, _)| *distance)?;
-    (best.0 <= name.len().div_ceil(4)).then_some(best.1)
 }
 
 #[cfg(test)]

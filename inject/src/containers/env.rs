@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::metrics_port;
 use super::volumes::{control_audience, control_ca};
 use crate::choices::{Choices, Template};
 use crate::context::{Context, Owner};
@@ -91,7 +90,7 @@ pub(super) fn variables(
         env.set("STRAIT_CONTROL_TOKEN", "/var/run/strait/token/control");
     }
     env.identity(choices.identity, &context.settings.control.url);
-    let (status, metrics) = (choices.status_port, metrics_port(choices));
+    let (status, metrics) = (choices.status_port, choices.metrics_port());
     env.set("STRAIT_HEALTH", &format!("[::]:{status}"));
     if metrics != status {
         env.set("STRAIT_METRICS", &format!("[::]:{metrics}"));

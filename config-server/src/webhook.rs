@@ -8,6 +8,7 @@ mod bundle;
 pub mod certificate;
 mod cluster;
 mod health;
+mod response;
 mod review;
 mod secret;
 mod serve;
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::ApiServer;
-use inject::Settings;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -30,6 +30,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use self::review::Known;
+use self::secret::Served;
 use crate::remote::Remote;
 
 pub use cluster::settings_of;
@@ -82,10 +84,6 @@ impl Webhook {
         let (settings, followed) = settings::follow(self.settings.clone())?;
         let remote = Remote::new(self.server.clone(), self.kubeconfig.clone());
         let client = remote.client().await?;
-        let bind = |address| async move {
-            let bound = TcpListener::bind(address).await;
-            bound.map_err(|error| format!("cannot listen on {address}: {error}"))
-        };
         let listener = bind(self.listen).await?;
         let health = match self.health {
             Some(address) => Some(bind(address).await?),
@@ -100,8 +98,8 @@ impl Webhook {
         let version = cluster::follow_version(&client, &mut tasks);
         tasks.spawn(settings);
         let secrets = Api::namespaced(client.clone(), &self.namespace);
-        let secret = secret::name_for(&revision);
-        tasks.spawn(secret::follow(secrets, secret, self.names.clone(), tls));
+        let name = secret::name_for(&revision);
+        tasks.spawn(secret::follow(secrets, name, self.names.clone(), tls));
         tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
             client.clone(),
             revision.clone(),
@@ -116,25 +114,29 @@ impl Webhook {
                 validated,
             ));
         }
-        let injector = Arc::new(Injector::new(followed, namespaces, version, client, &self));
+        let injector = Arc::new(Injector::new(Known {
+            settings: followed,
+            namespaces,
+            kubernetes: version,
+            client,
+            validates: self.validates,
+            adopts_istio_injection: self.adopts_istio_injection,
+            own_namespace: self.namespace.clone(),
+        }));
         let (stopping, is_stopping) = watch::channel(false);
         let (closing, is_closing) = watch::channel(false);
         let addresses = (
             address(&listener)?,
             health.as_ref().map(address).transpose()?,
         );
-        if let Some(listening) = listening {
-            let _ = listening.send(addresses);
-        }
+        let _ = listening.map(|listening| listening.send(addresses));
         let ready = health::Ready {
             injector: Arc::clone(&injector),
             certificate: certificate.clone(),
             is_bundled,
             is_stopping,
         };
-        if let Some(health) = health {
-            tasks.spawn(health::serve(health, ready));
-        }
+        let _ = health.map(|health| tasks.spawn(health::serve(health, ready)));
         let config = certificate_of(certificate);
         let server = tokio::spawn(serve::serve(listener, config, injector, is_closing));
         let _ = stop.await;
@@ -146,15 +148,13 @@ impl Webhook {
     }
 }
 
-fn address(listener: &TcpListener) -> Result<SocketAddr, String> {
-    listener.local_addr().map_err(|error| error.to_string())
+async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| format!("cannot listen on {address}: {error}"))
 }
 
-/// Certificate in use: its TLS settings, and the CA that clients trust, as PEM.
-#[derive(Clone, Debug)]
-struct Served {
-    tls: Arc<ServerConfig>,
-    authorities: String,
+fn address(listener: &TcpListener) -> Result<SocketAddr, String> {
+    listener.local_addr().map_err(|error| error.to_string())
 }
 
 fn certificate_of(
@@ -166,14 +166,6 @@ fn certificate_of(
             .as_ref()
             .map(|served| Arc::clone(&served.tls))
     }
-}
-
-/// Checks the text of a file with settings.
-///
-/// # Errors
-/// A message with the location of each error.
-pub fn parse_settings(file: &str, text: &str) -> Result<Settings, String> {
-    inject::stream::settings(&Settings::default(), file, text).map_err(|errors| errors.join("\n"))
 }
 
 #[cfg(test)]

@@ -80,6 +80,7 @@ impl Choices {
         let read = Annotations { pod, context };
         let config = own_config(&read, findings)?;
         let mut choices = Self::of_settings(pod, context, &config);
+        choices.read_ranges(&read)?;
         choices.read_capture(&read, &config)?;
         choices.read_proxy(&read, &config, findings)?;
         choices.read_own(&read)?;
@@ -137,79 +138,89 @@ impl Choices {
         }
     }
 
+    /// Returns the port of the metrics; that of the probes, if it was chosen.
+    pub(crate) fn metrics_port(&self) -> u16 {
+        match self.status_port {
+            STATUS_PORT => METRICS_PORT,
+            port => port,
+        }
+    }
+
     /// Returns the number of workers.
     pub(crate) fn concurrency(&self) -> String {
         let named = self.concurrency.clone();
         named.unwrap_or_else(|| concurrency(&self.resources).to_string())
     }
 
-    /// Reads what is captured.
-    fn read_capture(&mut self, read: &Annotations<'_>, config: &OwnConfig) -> Result<(), Refusal> {
-        let traffic = |name: &str| format!("traffic.sidecar.istio.io/{name}");
-        let (ranges, ports) = (grammar::ranges, grammar::ports);
-        read.list(
-            &traffic("includeOutboundIPRanges"),
-            ranges,
-            true,
-            &mut self.outbound_ranges.include,
-        )?;
-        read.list(
-            &traffic("excludeOutboundIPRanges"),
-            ranges,
-            false,
-            &mut self.outbound_ranges.exclude,
-        )?;
-        read.list(
-            &traffic("includeInboundPorts"),
-            ports,
-            true,
-            &mut self.inbound_ports.include,
-        )?;
-        read.list(
-            &traffic("excludeInboundPorts"),
-            ports,
-            false,
-            &mut self.inbound_ports.exclude,
-        )?;
-        read.list(
-            &traffic("includeOutboundPorts"),
-            ports,
-            false,
-            &mut self.outbound_ports.include,
-        )?;
-        read.list(
-            &traffic("excludeOutboundPorts"),
-            ports,
-            false,
-            &mut self.outbound_ports.exclude,
-        )?;
-        let linkerd = |name: &str| format!("config.linkerd.io/{name}");
-        for (name, check, value) in [
+    /// Reads which ranges, ports and interfaces are captured.
+    fn read_ranges(&mut self, read: &Annotations<'_>) -> Result<(), Refusal> {
+        type Check = fn(&str, bool) -> Result<(), &'static str>;
+        let (ranges, ports): (Check, Check) = (grammar::ranges, grammar::ports);
+        let (of_ranges, of_inbound) = (&mut self.outbound_ranges, &mut self.inbound_ports);
+        let of_outbound = &mut self.outbound_ports;
+        for (name, check, star, value) in [
             (
-                "skip-inbound-ports",
-                ports as fn(&str, bool) -> _,
-                &mut self.inbound_ports.exclude,
+                "includeOutboundIPRanges",
+                ranges,
+                true,
+                &mut of_ranges.include,
             ),
             (
-                "skip-outbound-ports",
+                "excludeOutboundIPRanges",
+                ranges,
+                false,
+                &mut of_ranges.exclude,
+            ),
+            ("includeInboundPorts", ports, true, &mut of_inbound.include),
+            ("excludeInboundPorts", ports, false, &mut of_inbound.exclude),
+            (
+                "includeOutboundPorts",
                 ports,
-                &mut self.outbound_ports.exclude,
+                false,
+                &mut of_outbound.include,
             ),
-            ("skip-subnets", ranges, &mut self.outbound_ranges.exclude),
+            (
+                "excludeOutboundPorts",
+                ports,
+                false,
+                &mut of_outbound.exclude,
+            ),
+        ] {
+            read.list(
+                &format!("traffic.sidecar.istio.io/{name}"),
+                check,
+                star,
+                value,
+            )?;
+        }
+        for (name, check, value) in [
+            ("skip-inbound-ports", ports, &mut of_inbound.exclude),
+            ("skip-outbound-ports", ports, &mut of_outbound.exclude),
+            ("skip-subnets", ranges, &mut of_ranges.exclude),
         ] {
             let mut more = String::new();
-            read.list(&linkerd(name), check, false, &mut more)?;
+            read.list(
+                &format!("config.linkerd.io/{name}"),
+                check,
+                false,
+                &mut more,
+            )?;
             append(value, &more);
         }
-        let interfaces = traffic("excludeInterfaces");
+        let interfaces = "traffic.sidecar.istio.io/excludeInterfaces";
         let is_name =
             |name: &str| !name.is_empty() && name.len() < 16 && !name.contains(['/', ' ']);
         let names = read.parsed(
-            &interfaces,
+            interfaces,
             "names of interfaces with commas, such as eth1",
             |text| grammar::list(text).all(is_name).then(|| text.to_owned()),
         )?;
         self.exclude_interfaces = names.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Reads how connections are captured.
+    fn read_capture(&mut self, read: &Annotations<'_>, config: &OwnConfig) -> Result<(), Refusal> {
         let mode = read
             .get("sidecar.istio.io/interceptionMode")
             .map(str::to_owned);
@@ -230,10 +241,10 @@ impl Choices {
         )?;
         self.capture = capture.unwrap_or(self.capture);
         for name in [
-            traffic("kubevirtInterfaces"),
-            "istio.io/reroute-virtual-interfaces".to_owned(),
+            "traffic.sidecar.istio.io/kubevirtInterfaces",
+            "istio.io/reroute-virtual-interfaces",
         ] {
-            if self.capture == Capture::Init && read.get(&name).is_some() {
+            if self.capture == Capture::Init && read.get(name).is_some() {
                 return Err(Refusal::new(
                     "virtual_interfaces",
                     format!(

@@ -172,17 +172,9 @@ pub(crate) fn proxy(
     proxy
 }
 
-/// Returns the port of the metrics; that of the probes, if it was chosen.
-pub(crate) fn metrics_port(choices: &Choices) -> u16 {
-    match choices.status_port {
-        STATUS_PORT => METRICS_PORT,
-        port => port,
-    }
-}
-
 fn ports(choices: &Choices) -> Vec<Value> {
     let mut ports = vec![json!({"name": "strait-health", "containerPort": choices.status_port})];
-    if metrics_port(choices) != choices.status_port {
+    if choices.metrics_port() != choices.status_port {
         ports.push(json!({"name": "strait-metrics", "containerPort": METRICS_PORT}));
     }
     ports

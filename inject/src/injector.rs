@@ -310,7 +310,7 @@ impl Injection<'_> {
         if names.any(|name| name.starts_with("prometheus.io/")) {
             return;
         }
-        let port = containers::metrics_port(&self.choices).to_string();
+        let port = self.choices.metrics_port().to_string();
         for (name, value) in [
             ("scrape", "true"),
             ("port", &*port),

@@ -1,6 +1,7 @@
 //! Settings of the injection: a closed set, checked against its own defaults.
 
 mod overlay;
+mod words;
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -9,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use twox_hash::XxHash64;
 
+pub use self::overlay::SettingError;
 use self::overlay::lay_over;
+pub use self::words::{Capture, ContainerNames, IdentitySource, Mode, Native};
 use crate::grammar;
 use crate::selector::Selector;
 
@@ -78,58 +81,6 @@ pub struct Selected {
     pub exclude: String,
 }
 
-/// `containerNames`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ContainerNames {
-    /// `istio-init` and `istio-proxy`.
-    Istio,
-    /// `strait-init` and `strait-proxy`.
-    Strait,
-}
-
-/// `nativeSidecar`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Native {
-    /// Where the version of Kubernetes has them.
-    Auto,
-    /// Never.
-    False,
-    /// Always.
-    True,
-}
-
-/// `capture`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Capture {
-    /// An init container with NET_ADMIN.
-    Init,
-    /// The CNI plugin of Istio.
-    IstioCni,
-    /// Nothing is captured.
-    None,
-}
-
-impl Capture {
-    /// Parses the value of an annotation.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        serde_json::from_value(text.into()).ok()
-    }
-}
-
-/// `interceptionMode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Mode {
-    /// The kernel redirects connections.
-    #[serde(rename = "REDIRECT")]
-    Redirect,
-    /// The proxy accepts connections in place of the workload.
-    #[serde(rename = "TPROXY")]
-    Transparent,
-}
-
 /// `control`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Control {
@@ -153,31 +104,6 @@ pub struct Token {
 pub struct Identity {
     /// Source of the certificate.
     pub source: IdentitySource,
-}
-
-/// `identity.source`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdentitySource {
-    /// A CSI volume of cert-manager's driver for SPIFFE.
-    Csi,
-    /// Files that the workload mounts.
-    Files,
-    /// The CA of Istio, by certificate signing requests.
-    IstioCa,
-    /// No certificate.
-    None,
-    /// The CA of Strait.
-    StraitCa,
-    /// The SPIFFE Workload API.
-    WorkloadApi,
-}
-
-impl IdentitySource {
-    /// Parses the value of an annotation.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        serde_json::from_value(text.into()).ok()
-    }
 }
 
 impl Default for Settings {
@@ -220,24 +146,6 @@ impl Default for Settings {
             env: BTreeMap::new(),
             never: Vec::new(),
             always: Vec::new(),
-        }
-    }
-}
-
-/// Error of a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettingError {
-    /// Keys that lead to the setting.
-    pub path: Vec<String>,
-    /// What is wrong, and the fix.
-    pub message: String,
-}
-
-impl std::fmt::Display for SettingError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.path.is_empty() {
-            true => f.write_str(&self.message),
-            false => write!(f, "{}: {}", self.path.join("."), self.message),
         }
     }
 }
@@ -302,58 +210,58 @@ impl Settings {
     }
 
     fn errors(&self) -> Vec<SettingError> {
-        let checks = [
+        let selectors = [("never", &self.never), ("always", &self.always)];
+        let selectors = selectors.into_iter().flat_map(|(name, list)| {
+            let checked = list.iter().map(|text| Selector::parse(text).map(drop));
+            checked.map(move |check| (name, check))
+        });
+        let wrong = self.checks().into_iter().chain(selectors);
+        let wrong = wrong.filter_map(|(path, check)| {
+            let path = path.split('.').map(str::to_owned).collect();
+            let message = check.err()?.to_owned();
+            Some(SettingError { path, message })
+        });
+        wrong.collect()
+    }
+
+    /// Checks of values, by the path of the setting.
+    fn checks(&self) -> [(&'static str, Result<(), &'static str>); 14] {
+        use grammar::{ports, ranges};
+        let (of_ranges, of_outbound) = (&self.outbound_ranges, &self.outbound_ports);
+        let of_inbound = &self.inbound_ports;
+        let policies = ["Always", "IfNotPresent", "Never"];
+        let is = |holds: bool, fix: &'static str| holds.then_some(()).ok_or(fix);
+        [
             (
                 "image",
-                (!self.image.is_empty())
-                    .then_some(())
-                    .ok_or("write the name of an image"),
+                is(!self.image.is_empty(), "write the name of an image"),
             ),
             (
                 "imagePullPolicy",
                 one_of(
                     &self.image_pull_policy,
-                    &["Always", "IfNotPresent", "Never"],
+                    &policies,
                     "write Always, IfNotPresent or Never",
                 ),
             ),
             ("revision", grammar::label_value(&self.revision)),
-            (
-                "outboundRanges.include",
-                grammar::ranges(&self.outbound_ranges.include, true),
-            ),
-            (
-                "outboundRanges.exclude",
-                grammar::ranges(&self.outbound_ranges.exclude, false),
-            ),
-            (
-                "outboundPorts.include",
-                grammar::ports(&self.outbound_ports.include, false),
-            ),
-            (
-                "outboundPorts.exclude",
-                grammar::ports(&self.outbound_ports.exclude, false),
-            ),
-            (
-                "inboundPorts.include",
-                grammar::ports(&self.inbound_ports.include, true),
-            ),
-            (
-                "inboundPorts.exclude",
-                grammar::ports(&self.inbound_ports.exclude, false),
-            ),
+            ("outboundRanges.include", ranges(&of_ranges.include, true)),
+            ("outboundRanges.exclude", ranges(&of_ranges.exclude, false)),
+            ("outboundPorts.include", ports(&of_outbound.include, false)),
+            ("outboundPorts.exclude", ports(&of_outbound.exclude, false)),
+            ("inboundPorts.include", ports(&of_inbound.include, true)),
+            ("inboundPorts.exclude", ports(&of_inbound.exclude, false)),
             (
                 "proxyUid",
-                (self.proxy_uid > 0)
-                    .then_some(())
-                    .ok_or("write a user other than 0"),
+                is(self.proxy_uid > 0, "write a user other than 0"),
             ),
             ("control.ca", self.checks_ca()),
             (
                 "logLevel",
-                (!self.log_level.is_empty())
-                    .then_some(())
-                    .ok_or("write error, warn, info, debug or trace"),
+                is(
+                    !self.log_level.is_empty(),
+                    "write error, warn, info, debug or trace",
+                ),
             ),
             (
                 "accessLog",
@@ -364,21 +272,7 @@ impl Settings {
                 ),
             ),
             ("resources", grammar::resources(&self.resources)),
-        ];
-        let selectors = [("never", &self.never), ("always", &self.always)];
-        let selectors = selectors.into_iter().flat_map(|(name, list)| {
-            list.iter()
-                .map(move |text| (name, Selector::parse(text).map(drop)))
-        });
-        let wrong = checks
-            .into_iter()
-            .chain(selectors)
-            .filter_map(|(path, check)| {
-                let path = path.split('.').map(str::to_owned).collect();
-                let message = check.err()?.to_owned();
-                Some(SettingError { path, message })
-            });
-        wrong.collect()
+        ]
     }
 
     fn checks_ca(&self) -> Result<(), &'static str> {
@@ -391,13 +285,6 @@ impl Settings {
 
 fn one_of(text: &str, known: &[&str], fix: &'static str) -> Result<(), &'static str> {
     known.contains(&text).then_some(()).ok_or(fix)
-}
-
-/// Returns the known name that a misspelt one is nearest to.
-pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.map(|one| (strsim::damerau_levenshtein(name, one), one));
-    let best = scored.min_by_key(|(distance, _)| *distance)?;
-    (best.0 <= name.len().div_ceil(4)).then_some(best.1)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::Served;
+use super::secret::Served;
 
 /// Pauses between attempts: the first ones, and the longest.
 const RETRY_FIRST: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::parse_settings;
+use super::settings::parse_settings;
 use crate::remote::Remote;
 
 /// Namespace and name of the ConfigMap with the settings.

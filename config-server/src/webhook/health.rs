@@ -14,8 +14,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use super::Served;
 use super::review::Injector;
+use super::secret::Served;
 use super::serve::text;
 
 /// Maximum number of connections at once.

@@ -16,15 +16,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::cluster::Kubernetes;
-use super::{Webhook, validate};
+use super::response::allowed;
+use super::validate;
 use crate::metrics;
 
 /// Time to get a namespace that is not known yet.
 const NAMESPACE_MAX: Duration = Duration::from_secs(1);
-
-/// Maximum number of warnings of one answer, and of their characters: those that kubectl shows.
-const WARNINGS_MAX: usize = 10;
-const WARNING_CHARS_MAX: usize = 256;
 
 /// Results that are counted.
 const RESULTS: [&str; 16] = [
@@ -46,15 +43,20 @@ const RESULTS: [&str; 16] = [
     "windows",
 ];
 
+/// What the injector knows of the cluster and of itself.
+pub(super) struct Known {
+    pub(super) settings: watch::Receiver<Arc<Settings>>,
+    pub(super) namespaces: Store<v1::Namespace>,
+    pub(super) kubernetes: watch::Receiver<Kubernetes>,
+    pub(super) client: Client,
+    pub(super) validates: bool,
+    pub(super) adopts_istio_injection: bool,
+    pub(super) own_namespace: String,
+}
+
 /// Injector of the webhook.
 pub struct Injector {
-    settings: watch::Receiver<Arc<Settings>>,
-    namespaces: Store<v1::Namespace>,
-    kubernetes: watch::Receiver<Kubernetes>,
-    client: Client,
-    validates: bool,
-    adopts_istio_injection: bool,
-    own_namespace: String,
+    known: Known,
     results: [AtomicU64; RESULTS.len()],
 }
 
@@ -108,28 +110,16 @@ impl Place {
 }
 
 impl Injector {
-    pub(super) fn new(
-        settings: watch::Receiver<Arc<Settings>>,
-        namespaces: Store<v1::Namespace>,
-        kubernetes: watch::Receiver<Kubernetes>,
-        client: Client,
-        webhook: &Webhook,
-    ) -> Self {
+    pub(super) fn new(known: Known) -> Self {
         Self {
-            settings,
-            namespaces,
-            kubernetes,
-            client,
-            validates: webhook.validates,
-            adopts_istio_injection: webhook.adopts_istio_injection,
-            own_namespace: webhook.namespace.clone(),
+            known,
             results: Default::default(),
         }
     }
 
     /// Returns whether all namespaces were listed once.
     pub(super) async fn is_ready(&self) -> bool {
-        let listed = self.namespaces.wait_until_ready();
+        let listed = self.known.namespaces.wait_until_ready();
         tokio::time::timeout(Duration::ZERO, listed).await.is_ok()
     }
 
@@ -165,8 +155,8 @@ impl Injector {
         };
         let mut response = match question {
             Question::Inject(place) => self.reviewed(request, place).await,
-            Question::Validate if self.validates => {
-                let revision = self.settings.borrow().revision.clone();
+            Question::Validate if self.known.validates => {
+                let revision = self.known.settings.borrow().revision.clone();
                 validate::reviewed(request, &revision)
             }
             Question::Validate => allowed(&[]),
@@ -188,17 +178,17 @@ impl Injector {
         let mut warnings = Vec::new();
         let name = request["namespace"].as_str().unwrap_or_default();
         let namespace = self.namespace(name, &mut warnings).await;
-        let mut settings = Settings::clone(&self.settings.borrow());
+        let mut settings = Settings::clone(&self.known.settings.borrow());
         settings.cluster = place.cluster.unwrap_or(settings.cluster);
         settings.network = place.network.unwrap_or(settings.network);
-        let kubernetes = *self.kubernetes.borrow();
+        let kubernetes = *self.known.kubernetes.borrow();
         let context = Context {
             kubernetes: kubernetes.version,
             nodes_unknown: kubernetes.nodes_unknown,
             caller: Caller::Webhook {
-                adopts_istio_injection: self.adopts_istio_injection,
+                adopts_istio_injection: self.known.adopts_istio_injection,
             },
-            own_namespace: Some(&self.own_namespace),
+            own_namespace: Some(&self.known.own_namespace),
             ..Context::new(&settings, namespace)
         };
         let shown = format!("pod {} in {name}", Owner::of_pod(&json!({"metadata": {"name": pod["metadata"]["name"], "generateName": pod["metadata"]["generateName"]}})).name);
@@ -225,10 +215,10 @@ impl Injector {
 
     /// Returns the labels and annotations of a namespace.
     async fn namespace(&self, name: &str, warnings: &mut Vec<String>) -> Namespace {
-        if let Some(found) = self.namespaces.get(&ObjectRef::new(name)) {
+        if let Some(found) = self.known.namespaces.get(&ObjectRef::new(name)) {
             return of_object(name, &found);
         }
-        let api: Api<v1::Namespace> = Api::all(self.client.clone());
+        let api: Api<v1::Namespace> = Api::all(self.known.client.clone());
         match tokio::time::timeout(NAMESPACE_MAX, api.get(name)).await {
             Ok(Ok(found)) => of_object(name, &found),
             Ok(Err(_)) | Err(_) => {
@@ -262,16 +252,6 @@ fn injected(done: Injected, mut warnings: Vec<String>) -> Value {
         let patch = Value::from(done.patch).to_string();
         response["patchType"] = "JSONPatch".into();
         response["patch"] = STANDARD.encode(patch).into();
-    }
-    response
-}
-
-/// Allows an object, with warnings that kubectl shows.
-pub(super) fn allowed(warnings: &[String]) -> Value {
-    let mut response = json!({"allowed": true});
-    let short = |text: &String| text.chars().take(WARNING_CHARS_MAX).collect::<String>();
-    if !warnings.is_empty() {
-        response["warnings"] = warnings.iter().take(WARNINGS_MAX).map(short).collect();
     }
     response
 }

@@ -13,7 +13,6 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
 
-use super::Served;
 use super::certificate::Material;
 use crate::clock;
 
@@ -23,6 +22,13 @@ pub(super) fn name_for(revision: &str) -> String {
         "strait" => "strait-webhook".to_owned(),
         other => format!("strait-webhook-{other}"),
     }
+}
+
+/// Certificate in use: its TLS settings, and the CA that clients trust, as PEM.
+#[derive(Clone, Debug)]
+pub(super) struct Served {
+    pub(super) tls: Arc<ServerConfig>,
+    pub(super) authorities: String,
 }
 
 /// Fields of the Secret.

@@ -8,8 +8,6 @@ use std::time::Duration;
 use inject::Settings;
 use tokio::sync::watch;
 
-use super::parse_settings;
-
 /// Interval between readings.
 const INTERVAL: Duration = Duration::from_secs(5);
 
@@ -67,4 +65,12 @@ fn read(path: &Path) -> Result<String, String> {
 
 fn parsed(path: &Path, text: &str) -> Result<Settings, String> {
     parse_settings(&path.display().to_string(), text)
+}
+
+/// Checks the text of a file with settings.
+///
+/// # Errors
+/// A message with the location of each error.
+pub(super) fn parse_settings(file: &str, text: &str) -> Result<Settings, String> {
+    inject::stream::settings(&Settings::default(), file, text).map_err(|errors| errors.join("\n"))
 }

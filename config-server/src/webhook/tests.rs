@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use inject::Settings;
+
 use super::certificate::Material;
 use super::*;
 
@@ -30,21 +32,6 @@ struct TestWebhook {
     _settings: watch::Sender<Arc<Settings>>,
 }
 
-fn webhook() -> Webhook {
-    Webhook {
-        server: "kubernetes://".parse().unwrap(),
-        kubeconfig: None,
-        listen: "127.0.0.1:0".parse().unwrap(),
-        health: None,
-        namespace: "strait-system".to_owned(),
-        names: Vec::new(),
-        settings: None,
-        validates: true,
-        adopts_istio_injection: false,
-        leaves_after: Duration::ZERO,
-    }
-}
-
 async fn start() -> TestWebhook {
     let (store, mut writer) = reflector::store();
     for (name, label) in [("shop", "enabled"), ("other", "no")] {
@@ -56,7 +43,15 @@ async fn start() -> TestWebhook {
     let client = Client::try_from(config).unwrap();
     let (settings, followed) = watch::channel(Arc::new(Settings::default()));
     let (_, version) = watch::channel(cluster::Kubernetes::default());
-    let injector = Injector::new(followed, store, version, client, &webhook());
+    let injector = Injector::new(Known {
+        settings: followed,
+        namespaces: store,
+        kubernetes: version,
+        client,
+        validates: true,
+        adopts_istio_injection: false,
+        own_namespace: "strait-system".to_owned(),
+    });
     let injector = Arc::new(injector);
     let now = i64::try_from(crate::clock::seconds_now()).unwrap();
     let material = Material::new(now, &["127.0.0.1".to_owned()]).unwrap();

@@ -4,7 +4,7 @@ use config_loader::diagnostic::codes::common::CM021;
 use config_loader::{Diagnostic, Severity, check_object};
 use serde_json::{Value, json};
 
-use super::review::allowed;
+use super::response::allowed;
 use crate::object;
 use crate::resources;
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use crate::grammar::near;
 use crate::json::at;
 use crate::report::Finding;
-use crate::settings::near;
 
 /// Annotations of Istio that are read.
 const KNOWN: [&str; 27] = [

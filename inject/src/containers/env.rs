@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::metrics_port;
 use super::volumes::{control_audience, control_ca};
 use crate::choices::{Choices, Template};
 use crate::context::{Context, Owner};
@@ -15,6 +14,9 @@ const PRE_DRAIN: u64 = 5;
 
 /// Part of the grace period that is left for the end of the process, in seconds.
 const MARGIN: u64 = 3;
+
+/// Address of Strait's CA where the configuration comes from elsewhere.
+const STRAIT_CA: &str = "strait-control.strait-system.svc:6444";
 
 /// Workload of the pod, as far as the environment depends on it.
 pub(crate) struct Workload<'a> {
@@ -87,8 +89,8 @@ pub(super) fn variables(
     if control_audience(context).is_some() {
         env.set("STRAIT_CONTROL_TOKEN", "/var/run/strait/token/control");
     }
-    env.identity(choices.identity);
-    let (status, metrics) = (choices.status_port, metrics_port(choices));
+    env.identity(choices.identity, &context.settings.control.url);
+    let (status, metrics) = (choices.status_port, choices.metrics_port());
     env.set("STRAIT_HEALTH", &format!("[::]:{status}"));
     if metrics != status {
         env.set("STRAIT_METRICS", &format!("[::]:{metrics}"));
@@ -133,9 +135,10 @@ impl Env {
         }
     }
 
-    fn identity(&mut self, source: IdentitySource) {
-        let word = match source {
-            IdentitySource::None | IdentitySource::Files => return,
+    fn identity(&mut self, source: IdentitySource, control: &str) {
+        match source {
+            IdentitySource::Files => {}
+            IdentitySource::None => self.set("STRAIT_IDENTITY", "none"),
             IdentitySource::Csi => {
                 for (name, file) in [
                     ("STRAIT_WORKLOAD_CERT", "tls.crt"),
@@ -144,22 +147,22 @@ impl Env {
                 ] {
                     self.set(name, &format!("/var/run/secrets/spiffe.io/{file}"));
                 }
-                return;
             }
             IdentitySource::WorkloadApi => {
-                self.set(
-                    "STRAIT_WORKLOAD_API",
-                    "unix:///var/run/strait/spiffe/spire-agent.sock",
-                );
-                "workload-api"
+                self.set("STRAIT_IDENTITY", "workload-api");
+                let socket = "unix:///var/run/strait/spiffe/spire-agent.sock";
+                self.set("SPIFFE_ENDPOINT_SOCKET", socket);
             }
-            IdentitySource::IstioCa => "istio-ca",
-            IdentitySource::StraitCa => "strait-ca",
-        };
-        self.set("STRAIT_IDENTITY", word);
-        if source != IdentitySource::WorkloadApi {
-            self.set("STRAIT_CA_ROOT", "/var/run/strait/ca/root-cert.pem");
-            self.set("STRAIT_CA_TOKEN", "/var/run/strait/token/ca");
+            IdentitySource::IstioCa | IdentitySource::StraitCa => {
+                self.set("STRAIT_IDENTITY", "istio-ca");
+                // Strait's CA answers as Istio's does, where the configuration comes from
+                if source == IdentitySource::StraitCa {
+                    let address = control.strip_prefix("xds://").unwrap_or(STRAIT_CA);
+                    self.set("STRAIT_CA_ADDRESS", address);
+                }
+                self.set("STRAIT_CA_ROOT", "/var/run/strait/ca/root-cert.pem");
+                self.set("STRAIT_CA_TOKEN", "/var/run/strait/token/ca");
+            }
         }
     }
 

@@ -2,7 +2,26 @@
 
 use serde_json::Value;
 
-use super::{Capture, ContainerNames, IdentitySource, Mode, Native, SettingError, near};
+use super::words::{Capture, ContainerNames, IdentitySource, Mode, Native};
+use crate::grammar::near;
+
+/// Error of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingError {
+    /// Keys that lead to the setting.
+    pub path: Vec<String>,
+    /// What is wrong, and the fix.
+    pub message: String,
+}
+
+impl std::fmt::Display for SettingError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.path.is_empty() {
+            true => f.write_str(&self.message),
+            false => write!(f, "{}: {}", self.path.join("."), self.message),
+        }
+    }
+}
 
 /// Words of the settings that are not plain texts.
 const CHOICES: [(&str, &str); 5] = [

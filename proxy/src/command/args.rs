@@ -11,6 +11,7 @@ mod sidecar;
 mod tracing;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -428,6 +429,14 @@ impl IdentityArgs {
         own.collect()
     }
 
+    /// Returns the labels of the workload.
+    fn labels(&self) -> BTreeMap<String, String> {
+        match &self.pod_labels {
+            Some(file) => file.labels.0.clone(),
+            None => self.labels.iter().flatten().cloned().collect(),
+        }
+    }
+
     /// Returns the identity that these arguments describe.
     pub fn identity(&self) -> Identity {
         let mode = match self.mode {
@@ -444,10 +453,7 @@ impl IdentityArgs {
             locality: self.locality.clone(),
             namespace: self.namespace().to_owned(),
             pod: self.pod(),
-            labels: match &self.pod_labels {
-                Some(file) => file.labels.0.clone(),
-                None => self.labels.iter().flatten().cloned().collect(),
-            },
+            labels: self.labels(),
             network: self.network.clone(),
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),

@@ -69,7 +69,12 @@ fn serve(args: &ServerArgs) -> Result<(), String> {
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let outcome = runtime.block_on(async {
         let imports = imports::imports_between(args, identity())?;
-        if let Some(webhook) = inject::webhook(args)? {
+        let shared = inject::Shared {
+            kubeconfig: args.kubeconfig.as_ref(),
+            namespace: &args.lease_namespace,
+            names: &args.tls_name,
+        };
+        if let Some(webhook) = args.webhook.webhook(&shared)? {
             return until_stopped(|stop| webhook.run(None, stop)).await;
         }
         match (status_for(args), imports) {

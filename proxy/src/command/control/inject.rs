@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use config_server::Webhook;
 
-use super::args::ServerArgs;
 use crate::command::args::socket_address;
 
 /// Settings of the webhook.
@@ -65,28 +64,40 @@ pub struct WebhookArgs {
     pub health: Option<SocketAddr>,
 }
 
-/// Returns the webhook that the arguments describe.
-///
-/// # Errors
-///
-/// Never, but for a change of the form of API servers.
-pub(super) fn webhook(args: &ServerArgs) -> Result<Option<Webhook>, String> {
-    if !args.webhook.inject {
-        return Ok(None);
+/// What the webhook shares with the other roles of `strait control`.
+pub(super) struct Shared<'a> {
+    /// Kubeconfig of the API server.
+    pub(super) kubeconfig: Option<&'a PathBuf>,
+    /// Namespace of the Secret and the Service.
+    pub(super) namespace: &'a str,
+    /// Further names of the certificate.
+    pub(super) names: &'a [String],
+}
+
+impl WebhookArgs {
+    /// Returns the webhook that the arguments describe; `None` without `--inject`.
+    ///
+    /// # Errors
+    ///
+    /// Never: the URL of the API server is one.
+    pub(super) fn webhook(&self, shared: &Shared<'_>) -> Result<Option<Webhook>, String> {
+        if !self.inject {
+            return Ok(None);
+        }
+        let (service, namespace) = (&self.inject_service, shared.namespace);
+        let suffixes = ["svc", "svc.cluster.local"];
+        let names = suffixes.map(|suffix| format!("{service}.{namespace}.{suffix}"));
+        Ok(Some(Webhook {
+            server: "kubernetes://".parse()?,
+            kubeconfig: shared.kubeconfig.cloned(),
+            listen: self.inject_listen,
+            health: self.health,
+            namespace: namespace.to_owned(),
+            names: names.into_iter().chain(shared.names.to_vec()).collect(),
+            settings: self.inject_settings.clone(),
+            validates: self.validate,
+            adopts_istio_injection: self.adopt_istio_injection,
+            leaves_after: Webhook::default_leaves_after(),
+        }))
     }
-    let (service, namespace) = (&args.webhook.inject_service, &args.lease_namespace);
-    let suffixes = ["svc", "svc.cluster.local"];
-    let names = suffixes.map(|suffix| format!("{service}.{namespace}.{suffix}"));
-    Ok(Some(Webhook {
-        server: "kubernetes://".parse()?,
-        kubeconfig: args.kubeconfig.clone(),
-        listen: args.webhook.inject_listen,
-        health: args.webhook.health,
-        namespace: namespace.clone(),
-        names: names.into_iter().chain(args.tls_name.clone()).collect(),
-        settings: args.webhook.inject_settings.clone(),
-        validates: args.webhook.validate,
-        adopts_istio_injection: args.webhook.adopt_istio_injection,
-        leaves_after: Webhook::default_leaves_after(),
-    }))
 }

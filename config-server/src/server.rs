@@ -19,13 +19,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::attempts::Attempts;
-use crate::access::tokens::Tokens;
-use crate::access::{User, pki};
+use crate::access::{User, Users, pki};
 use crate::api::Api;
 use crate::audit::Audit;
 use crate::metrics::Metrics;
@@ -52,15 +51,19 @@ pub struct Server {
     pub(crate) api: Api,
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) users: Users,
     pub(crate) attempts: Arc<Attempts>,
-    pub(crate) audit: Arc<Audit>,
+    /// Audit log; `None` for a server without writes.
+    pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) xds: Streams,
     pub(crate) tls: Arc<ServerConfig>,
-    /// Data directory.
+    /// Data directory; empty for a server without one.
     pub(crate) data: PathBuf,
     pub(crate) connections_max: usize,
     pub(crate) anonymous_max: Duration,
+    /// Whether the server ends. Connections then end one by one, within `leaves_within`.
+    pub(crate) closing: watch::Receiver<bool>,
+    pub(crate) leaves_within: Duration,
 }
 
 /// Client side of a connection.
@@ -76,17 +79,22 @@ struct Peer {
 }
 
 impl Server {
-    /// Accepts connections until the future is dropped.
+    /// Accepts connections until the server closes, and waits for their ends then.
     pub(crate) async fn serve(self, listener: TcpListener) {
         let free = Arc::new(Semaphore::new(self.connections_max));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
         // Connections end with the server.
         let mut connections = JoinSet::new();
         loop {
-            let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
-                return;
+            let accepted = async {
+                let permit = Arc::clone(&free).acquire_owned().await;
+                (listener.accept().await, permit)
             };
-            match listener.accept().await {
+            let (accepted, permit) = tokio::select! {
+                accepted = accepted => accepted,
+                () = closes(self.closing.clone()) => break,
+            };
+            match accepted {
                 Ok((stream, address)) => {
                     let (server, acceptor) = (self.clone(), acceptor.clone());
                     connections.spawn(async move {
@@ -101,6 +109,8 @@ impl Server {
                 }
             }
         }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
     }
 
     async fn connection(self, stream: TcpStream, address: SocketAddr, acceptor: TlsAcceptor) {
@@ -120,6 +130,7 @@ impl Server {
             reporter,
         };
         let proxies = Arc::clone(&self.proxies);
+        let (closing, leaves_within) = (self.closing.clone(), self.leaves_within);
         let service = service_fn(move |request| {
             let (server, peer) = (self.clone(), peer.clone());
             async move { Ok::<_, std::convert::Infallible>(server.handle(&peer, request).await) }
@@ -139,12 +150,24 @@ impl Server {
         // Errors of one connection do not affect others, and are ignored.
         tokio::select! {
             _ = connection.as_mut() => {}
+            // Proxies find another replica one by one.
+            () = async {
+                closes(closing).await;
+                tokio::time::sleep(leaves_within.mul_f64(rand::random())).await;
+            } => {}
             () = anonymous(anonymous_max, &is_known) => {
                 connection.as_mut().graceful_shutdown();
                 let _ = tokio::time::timeout(PATIENCE, connection).await;
             }
         }
         proxies.ended(reporter, Instant::now() + LEAVES_AFTER);
+    }
+}
+
+/// Returns once the server closes.
+async fn closes(mut closing: watch::Receiver<bool>) {
+    if closing.wait_for(|is_closing| *is_closing).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::access::attempts::Attempts;
-use crate::access::{Role, pki, tokens};
+use crate::access::{self, Role, pki, tokens};
 use crate::api::{Api, DEFAULT, collector};
 use crate::audit::Audit;
 use crate::conditions::{self, GatewayController};
@@ -186,13 +186,18 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         api,
         proxies,
         metrics,
-        tokens: Arc::new(users.tokens()),
+        users: access::Users::Tokens(Arc::new(users.tokens())),
         attempts: Arc::new(Attempts::default()),
-        audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),
+        audit: Some(Arc::new(
+            Audit::at(data.join("audit.log")).map_err(in_data)?,
+        )),
         tls: material.tls,
         data: data.clone(),
         connections_max: settings.connections_max.min(CONNECTIONS_MAX),
         anonymous_max: settings.anonymous_max,
+        // It ends with its future.
+        closing: watch::channel(false).1,
+        leaves_within: Duration::ZERO,
     };
     Ok(Running {
         address,

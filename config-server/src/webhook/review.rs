@@ -113,6 +113,7 @@ impl Injector {
         namespaces: Store<v1::Namespace>,
         kubernetes: watch::Receiver<Kubernetes>,
         client: Client,
+        own_namespace: String,
         webhook: &Webhook,
     ) -> Self {
         Self {
@@ -122,7 +123,7 @@ impl Injector {
             client,
             validates: webhook.validates,
             adopts_istio_injection: webhook.adopts_istio_injection,
-            own_namespace: webhook.namespace.clone(),
+            own_namespace,
             results: Default::default(),
         }
     }

@@ -32,16 +32,9 @@ struct TestWebhook {
 
 fn webhook() -> Webhook {
     Webhook {
-        server: "kubernetes://".parse().unwrap(),
-        kubeconfig: None,
         listen: "127.0.0.1:0".parse().unwrap(),
-        health: None,
-        namespace: "strait-system".to_owned(),
-        names: Vec::new(),
-        settings: None,
         validates: true,
         adopts_istio_injection: false,
-        leaves_after: Duration::ZERO,
     }
 }
 
@@ -56,7 +49,14 @@ async fn start() -> TestWebhook {
     let client = Client::try_from(config).unwrap();
     let (settings, followed) = watch::channel(Arc::new(Settings::default()));
     let (_, version) = watch::channel(cluster::Kubernetes::default());
-    let injector = Injector::new(followed, store, version, client, &webhook());
+    let injector = Injector::new(
+        followed,
+        store,
+        version,
+        client,
+        "strait-system".to_owned(),
+        &webhook(),
+    );
     let injector = Arc::new(injector);
     let now = i64::try_from(crate::clock::seconds_now()).unwrap();
     let material = Material::new(now, &["127.0.0.1".to_owned()]).unwrap();

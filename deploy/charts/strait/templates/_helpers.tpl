@@ -100,7 +100,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else if eq $role "inject" }}
 - --inject
 - --inject-settings=/etc/strait/inject/settings.yaml
-- --inject-service={{ include "control.name" $root }}-inject
+- --service={{ include "control.name" $root }}-inject
 - --health=0.0.0.0:15021
 {{- if $values.injector.adoptIstioInjection }}
 - --adopt-istio-injection

@@ -195,7 +195,7 @@ impl Running {
 }
 
 /// Sends a GET over plain HTTP.
-async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     use http_body_util::{BodyExt, Empty};
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) =

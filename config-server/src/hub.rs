@@ -27,7 +27,7 @@ use crate::metrics::Metrics;
 use crate::mirror::MirrorStore;
 use crate::proxies::{self, Proxies};
 use crate::remote::Remote;
-use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Server};
+use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Closing, Server};
 use crate::store::Store;
 use crate::webhook::{Served, Shared, bind, health};
 use crate::xds::Streams;
@@ -52,8 +52,8 @@ pub(crate) struct Started {
 }
 
 impl Hub {
-    /// Starts to serve the objects of an API server. `tasks` gets what has to run beside the server. Connections end one by
-    /// one within `leaves_within`.
+    /// Starts to serve the objects of an API server. `tasks` gets what has to run beside the server. Once the listener
+    /// closes, connections end at random `within` a time.
     ///
     /// # Errors
     /// If the address cannot be listened on, or a thread cannot be started.
@@ -61,7 +61,7 @@ impl Hub {
         self,
         of: (ApiServer, Option<PathBuf>),
         shared: &Shared,
-        leaves_within: Duration,
+        within: Duration,
         tasks: &mut JoinSet<()>,
     ) -> Result<Started, String> {
         let (api_server, kubeconfig) = of;
@@ -83,8 +83,10 @@ impl Hub {
             data: PathBuf::new(),
             connections_max: self.connections_max.min(CONNECTIONS_MAX),
             anonymous_max: ANONYMOUS_MAX,
-            closing: shared.closing.clone(),
-            leaves_within,
+            closing: Closing {
+                is_closing: shared.closing.clone(),
+                within,
+            },
         };
         let revision = shared.settings.borrow().revision.clone();
         let certificate = shared.certificate.clone();

@@ -1,7 +1,7 @@
 //! Mirror of the objects of an API server: a read-only store in memory, fed by the source of proxies.
 //!
-//! Revisions are counted here, from a start of each process of its own ([`start_of`]). One that another replica counted is
-//! below the history or in the future, so that nobody resumes from it: REST clients list again, and xDS compares contents.
+//! Revisions are counted here, from a start that differs by process ([`start_of`]). A revision of another replica is below
+//! the history or in the future, so that no watch resumes from it: REST clients list again, and xDS compares contents.
 //! Objects stay while the API server is away. Until each kind is listed once, reads fail.
 
 mod objects;

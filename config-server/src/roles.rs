@@ -71,27 +71,12 @@ impl Roles {
         listening: Option<oneshot::Sender<Addresses>>,
         stop: oneshot::Receiver<()>,
     ) -> Result<(), String> {
-        let (following, settings) = settings::follow(self.settings)?;
-        let remote = Remote::new(self.server.clone(), self.kubeconfig.clone());
-        let client = remote.client().await?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(following);
-        let (tls, certificate) = watch::channel(None);
-        let secrets = Api::namespaced(client.clone(), &self.namespace);
-        let name = secret::name_for(&settings.borrow().revision);
-        tasks.spawn(secret::follow(secrets, name, self.names, tls));
+        let (shared, close) = self.share(&mut tasks).await?;
         let (stopping, is_stopping) = watch::channel(false);
-        let (close, closing) = watch::channel(false);
-        let shared = Shared {
-            client,
-            namespace: self.namespace,
-            settings,
-            certificate: certificate.clone(),
-            closing,
-        };
         let (mut addresses, mut servers) = (Addresses::default(), JoinSet::new());
         let mut ready = health::Ready {
-            certificate,
+            certificate: shared.certificate.clone(),
             is_stopping,
             webhook: None,
             hub: None,
@@ -142,5 +127,29 @@ impl Roles {
             None if writes => status.await,
             None => Ok(()),
         }
+    }
+
+    /// Starts what the roles share. Returns it, with the sender that closes the listeners.
+    async fn share(
+        &self,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<(Shared, watch::Sender<bool>), String> {
+        let (following, settings) = settings::follow(self.settings.clone())?;
+        let remote = Remote::new(self.server.clone(), self.kubeconfig.clone());
+        let client = remote.client().await?;
+        tasks.spawn(following);
+        let (tls, certificate) = watch::channel(None);
+        let secrets = Api::namespaced(client.clone(), &self.namespace);
+        let name = secret::name_for(&settings.borrow().revision);
+        tasks.spawn(secret::follow(secrets, name, self.names.clone(), tls));
+        let (close, closing) = watch::channel(false);
+        let shared = Shared {
+            client,
+            namespace: self.namespace.clone(),
+            settings,
+            certificate,
+            closing,
+        };
+        Ok((shared, close))
     }
 }

@@ -61,9 +61,39 @@ pub struct Server {
     pub(crate) data: PathBuf,
     pub(crate) connections_max: usize,
     pub(crate) anonymous_max: Duration,
-    /// Whether the server ends. Connections then end one by one, within `leaves_within`.
-    pub(crate) closing: watch::Receiver<bool>,
-    pub(crate) leaves_within: Duration,
+    pub(crate) closing: Closing,
+}
+
+/// End of a server: its listener closes, and its connections end at random within a time, so that proxies find another
+/// replica one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Closing {
+    pub(crate) is_closing: watch::Receiver<bool>,
+    pub(crate) within: Duration,
+}
+
+impl Closing {
+    /// Returns the end of a server that ends when its future is dropped.
+    pub(crate) fn never() -> Closing {
+        Closing {
+            is_closing: watch::channel(false).1,
+            within: Duration::ZERO,
+        }
+    }
+
+    /// Waits until the listener closes.
+    async fn closes(&mut self) {
+        let closes = self.is_closing.wait_for(|is_closing| *is_closing);
+        if closes.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until a connection ends.
+    async fn ends(mut self) {
+        self.closes().await;
+        tokio::time::sleep(self.within.mul_f64(rand::random())).await;
+    }
 }
 
 /// Client side of a connection.
@@ -83,6 +113,7 @@ impl Server {
     pub(crate) async fn serve(self, listener: TcpListener) {
         let free = Arc::new(Semaphore::new(self.connections_max));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
+        let mut closing = self.closing.clone();
         // Connections end with the server.
         let mut connections = JoinSet::new();
         loop {
@@ -92,7 +123,7 @@ impl Server {
             };
             let (accepted, permit) = tokio::select! {
                 accepted = accepted => accepted,
-                () = closes(self.closing.clone()) => break,
+                () = closing.closes() => break,
             };
             match accepted {
                 Ok((stream, address)) => {
@@ -130,7 +161,7 @@ impl Server {
             reporter,
         };
         let proxies = Arc::clone(&self.proxies);
-        let (closing, leaves_within) = (self.closing.clone(), self.leaves_within);
+        let closing = self.closing.clone();
         let service = service_fn(move |request| {
             let (server, peer) = (self.clone(), peer.clone());
             async move { Ok::<_, std::convert::Infallible>(server.handle(&peer, request).await) }
@@ -150,24 +181,13 @@ impl Server {
         // Errors of one connection do not affect others, and are ignored.
         tokio::select! {
             _ = connection.as_mut() => {}
-            // Proxies find another replica one by one.
-            () = async {
-                closes(closing).await;
-                tokio::time::sleep(leaves_within.mul_f64(rand::random())).await;
-            } => {}
+            () = closing.ends() => {}
             () = anonymous(anonymous_max, &is_known) => {
                 connection.as_mut().graceful_shutdown();
                 let _ = tokio::time::timeout(PATIENCE, connection).await;
             }
         }
         proxies.ended(reporter, Instant::now() + LEAVES_AFTER);
-    }
-}
-
-/// Returns once the server closes.
-async fn closes(mut closing: watch::Receiver<bool>) {
-    if closing.wait_for(|is_closing| *is_closing).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }
 

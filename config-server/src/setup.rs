@@ -20,7 +20,7 @@ use crate::conditions::{self, GatewayController};
 use crate::files;
 use crate::object;
 use crate::proxies::{self, Proxies};
-use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Server};
+use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Closing, Server};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Mirror, Shared};
@@ -181,6 +181,7 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
             "the namespace {DEFAULT:?} cannot be made"
         );
     }
+    let audit = Audit::at(data.join("audit.log")).map_err(in_data)?;
     let server = Server {
         xds: Streams::new(&api, &proxies, &metrics),
         api,
@@ -188,16 +189,12 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         metrics,
         users: access::Users::Tokens(Arc::new(users.tokens())),
         attempts: Arc::new(Attempts::default()),
-        audit: Some(Arc::new(
-            Audit::at(data.join("audit.log")).map_err(in_data)?,
-        )),
+        audit: Some(Arc::new(audit)),
         tls: material.tls,
         data: data.clone(),
         connections_max: settings.connections_max.min(CONNECTIONS_MAX),
         anonymous_max: settings.anonymous_max,
-        // It ends with its future.
-        closing: watch::channel(false).1,
-        leaves_within: Duration::ZERO,
+        closing: Closing::never(),
     };
     Ok(Running {
         address,

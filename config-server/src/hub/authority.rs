@@ -1,4 +1,4 @@
-//! CA of the hub's certificate in a ConfigMap of each namespace that asks for sidecars. Whoever changes it, finds it there
+//! CA of the hub's certificate in a ConfigMap of each namespace that asks for sidecars. A changed or deleted one is written
 //! again.
 
 use std::collections::BTreeMap;

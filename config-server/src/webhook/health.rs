@@ -27,7 +27,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// Maximum life of a connection.
 const CONNECTION_MAX: Duration = Duration::from_secs(30);
 
-/// What readiness depends on, and the metrics.
+/// Parts that readiness depends on, and the metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {
     pub(crate) certificate: watch::Receiver<Option<Served>>,

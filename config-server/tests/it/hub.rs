@@ -3,6 +3,7 @@
 mod cluster;
 mod relay;
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use config_loader::xds::{DeltaDiscoveryRequest, Node};
@@ -106,10 +107,8 @@ async fn nothing_vanishes_while_the_api_server_is_down_and_the_hub_restarts() {
         return;
     };
     let hub = cluster.start().await;
-    let (kept, late) = (
-        format!("{}.kept.example", cluster.name),
-        format!("{}.late.example", cluster.name),
-    );
+    let host = |name: &str| format!("{}.{name}.example", cluster.name);
+    let (kept, back, late) = (host("kept"), host("back"), host("late"));
     cluster.create_virtual_service("kept", &kept).await;
     let token = cluster.token("web", &[NAME]).await;
     let mut proxy = hub.proxy(&token, &cluster.name);
@@ -126,11 +125,18 @@ async fn nothing_vanishes_while_the_api_server_is_down_and_the_hub_restarts() {
     );
     assert_eq!(client.get(&path).await.code, 200, "what is known is served");
     drop(client);
+    cluster.create_virtual_service("back", &back).await;
+    cluster.relay.set_up(true);
+    proxy
+        .until("the change", |found| hosts(&found.set).contains(&back))
+        .await;
+
+    cluster.relay.set_up(false);
     let address = hub.address;
     let ca = hub.end().await;
     let hub = cluster.start_at(address, Some(ca)).await;
     assert_eq!(hub.ready().await.0, 503);
-    // The certificate is in the Secret, so that there is none to serve with while the API server is away.
+    // Its certificate is in a Secret of the API server as well.
     cluster.create_virtual_service("late", &late).await;
     cluster.relay.set_up(true);
     proxy
@@ -279,19 +285,42 @@ async fn gateway_gets_secrets_of_its_own_namespace_as_far_as_the_hub_may_read_th
         one.create_secret("edge").await;
     }
     cluster.let_read_secrets(&cluster.name).await;
-    let names = async |of: &Cluster, mode: &str| {
+    let ask = async |hub: &Hub, of: &Cluster, mode: &str, known: &HashMap<String, String>| {
         let token = of.token("web", &[NAME]).await;
-        let first = first(mode, &of.name, SECRET);
+        let first = DeltaDiscoveryRequest {
+            initial_resource_versions: known.clone(),
+            ..first(mode, &of.name, SECRET)
+        };
         let stream = RawStream::at(hub.address, hub.ca.path(), &token, first).await;
         let response = stream.unwrap().answer(None).await;
-        let names: Vec<String> = response.resources.into_iter().map(|one| one.name).collect();
-        names
+        let sent = response.resources.into_iter();
+        let sent: HashMap<String, String> = sent.map(|one| (one.name, one.version)).collect();
+        (sent, response.removed_resources)
     };
-    let own = [format!("{}/edge", cluster.name)];
-    assert_eq!(names(&cluster, "router").await, own);
-    assert!(names(&cluster, "sidecar").await.is_empty());
+    let none = HashMap::new();
+    // A right that is new takes a moment in the API server.
+    let mut known = HashMap::new();
+    until("the gateway has its Secret", async || {
+        (known, _) = ask(&hub, &cluster, "router", &none).await;
+        !known.is_empty()
+    })
+    .await;
+    let names: Vec<String> = known.keys().cloned().collect();
+    assert_eq!(
+        names,
+        [format!("{}/edge", cluster.name)],
+        "the hub's own CA is not served"
+    );
+    assert!(ask(&hub, &cluster, "sidecar", &none).await.0.is_empty());
     // The hub may not read those of the other namespace.
-    assert!(names(&other, "router").await.is_empty());
+    assert!(ask(&hub, &other, "router", &none).await.0.is_empty());
+    hub.end().await;
+    let hub = cluster.start().await;
+    let (sent, removed) = ask(&hub, &cluster, "router", &known).await;
+    assert!(
+        sent.is_empty() && removed.is_empty(),
+        "{sent:?} {removed:?}"
+    );
     hub.end().await;
     cluster.end().await;
     other.end().await;
@@ -359,7 +388,7 @@ async fn proxy_that_moves_between_replicas_gets_what_differs_alone() {
             .unwrap()
     };
     let name = format!("{}/a", cluster.name);
-    let mut versions = std::collections::HashMap::new();
+    let mut versions = HashMap::new();
     let (mut stream, mut before) = (open(&one, versions.clone()).await, String::new());
     while !versions.contains_key(&name) {
         let response = stream.answer(None).await;

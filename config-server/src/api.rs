@@ -96,7 +96,12 @@ impl Call {
             subresource: if target.is_status { "status" } else { "" },
             namespace: target.namespace.as_deref(),
         };
-        if user.role.allows(&attributes) {
+        let is_read = matches!(attributes.verb, "get" | "list" | "watch");
+        let is_of_another = target.resource.is_report()
+            && !is_read
+            && user.namespace.is_some()
+            && user.namespace != target.namespace;
+        if user.role.allows(&attributes) && !is_of_another {
             return Ok(());
         }
         let name = target.name.as_deref().unwrap_or("");

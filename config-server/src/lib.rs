@@ -1,10 +1,14 @@
 //! Config server: durable store of mesh resources with a Kubernetes API.
 //!
 //! A request passes these modules in the order of their declaration: `server` accepts and authenticates it, `api`
-//! answers it, and `store` persists its changes. `conditions` writes findings to the status of objects, `imports`
+//! answers it, and `store` persists its changes, or `mirror` follows an API server (`hub`). `conditions` writes findings to the status of objects, `imports`
 //! writes the ServiceImports of several clusters, and `webhook` adds sidecars to pods.
 
 mod setup;
+
+pub mod roles;
+
+pub mod hub;
 
 pub mod server;
 
@@ -17,6 +21,8 @@ pub mod status_for;
 pub mod imports;
 
 pub mod webhook;
+
+pub mod mirror;
 
 pub mod conditions;
 
@@ -50,7 +56,9 @@ mod clock;
 
 mod files;
 
+pub use hub::Hub;
 pub use imports::{ImportingCluster, ImportsBetween};
+pub use roles::{Addresses, Roles};
 pub use server::Server;
 pub use setup::{CONTEXT, Running, Settings, start};
 pub use status_for::StatusFor;

@@ -315,6 +315,7 @@ pub async fn follow_writes(store: Arc<dyn Store>, proxies: Arc<Proxies>) {
     let mut latest = history.subscribe();
     let start = history.latest();
     let mut revision = history.floor();
+    proxies.lock().writes.start = revision;
     let mut sweep = tokio::time::interval(Duration::from_secs(1));
     loop {
         match history.since(revision, BATCH) {

@@ -19,13 +19,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::attempts::Attempts;
-use crate::access::tokens::Tokens;
-use crate::access::{User, pki};
+use crate::access::{User, Users, pki};
 use crate::api::Api;
 use crate::audit::Audit;
 use crate::metrics::Metrics;
@@ -52,15 +51,49 @@ pub struct Server {
     pub(crate) api: Api,
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) users: Users,
     pub(crate) attempts: Arc<Attempts>,
-    pub(crate) audit: Arc<Audit>,
+    /// Audit log; `None` for a server without writes.
+    pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) xds: Streams,
     pub(crate) tls: Arc<ServerConfig>,
-    /// Data directory.
+    /// Data directory; empty for a server without one.
     pub(crate) data: PathBuf,
     pub(crate) connections_max: usize,
     pub(crate) anonymous_max: Duration,
+    pub(crate) closing: Closing,
+}
+
+/// End of a server: its listener closes, and its connections end at random within a time, so that proxies find another
+/// replica one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Closing {
+    pub(crate) is_closing: watch::Receiver<bool>,
+    pub(crate) within: Duration,
+}
+
+impl Closing {
+    /// Returns the end of a server that ends when its future is dropped.
+    pub(crate) fn never() -> Closing {
+        Closing {
+            is_closing: watch::channel(false).1,
+            within: Duration::ZERO,
+        }
+    }
+
+    /// Waits until the listener closes.
+    async fn closes(&mut self) {
+        let closes = self.is_closing.wait_for(|is_closing| *is_closing);
+        if closes.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until a connection ends.
+    async fn ends(mut self) {
+        self.closes().await;
+        tokio::time::sleep(self.within.mul_f64(rand::random())).await;
+    }
 }
 
 /// Client side of a connection.
@@ -76,17 +109,23 @@ struct Peer {
 }
 
 impl Server {
-    /// Accepts connections until the future is dropped.
+    /// Accepts connections until the server closes, and waits for their ends then.
     pub(crate) async fn serve(self, listener: TcpListener) {
         let free = Arc::new(Semaphore::new(self.connections_max));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
+        let mut closing = self.closing.clone();
         // Connections end with the server.
         let mut connections = JoinSet::new();
         loop {
-            let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
-                return;
+            let accepted = async {
+                let permit = Arc::clone(&free).acquire_owned().await;
+                (listener.accept().await, permit)
             };
-            match listener.accept().await {
+            let (accepted, permit) = tokio::select! {
+                accepted = accepted => accepted,
+                () = closing.closes() => break,
+            };
+            match accepted {
                 Ok((stream, address)) => {
                     let (server, acceptor) = (self.clone(), acceptor.clone());
                     connections.spawn(async move {
@@ -101,6 +140,8 @@ impl Server {
                 }
             }
         }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
     }
 
     async fn connection(self, stream: TcpStream, address: SocketAddr, acceptor: TlsAcceptor) {
@@ -120,6 +161,7 @@ impl Server {
             reporter,
         };
         let proxies = Arc::clone(&self.proxies);
+        let closing = self.closing.clone();
         let service = service_fn(move |request| {
             let (server, peer) = (self.clone(), peer.clone());
             async move { Ok::<_, std::convert::Infallible>(server.handle(&peer, request).await) }
@@ -139,6 +181,7 @@ impl Server {
         // Errors of one connection do not affect others, and are ignored.
         tokio::select! {
             _ = connection.as_mut() => {}
+            () = closing.ends() => {}
             () = anonymous(anonymous_max, &is_known) => {
                 connection.as_mut().graceful_shutdown();
                 let _ = tokio::time::timeout(PATIENCE, connection).await;

@@ -13,14 +13,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::access::attempts::Attempts;
-use crate::access::{Role, pki, tokens};
+use crate::access::{self, Role, pki, tokens};
 use crate::api::{Api, DEFAULT, collector};
 use crate::audit::Audit;
 use crate::conditions::{self, GatewayController};
 use crate::files;
 use crate::object;
 use crate::proxies::{self, Proxies};
-use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Server};
+use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Closing, Server};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedStore, STORE_FILE};
 use crate::store::etcd::{EtcdSettings, EtcdStore, Mirror, Shared};
@@ -181,18 +181,20 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
             "the namespace {DEFAULT:?} cannot be made"
         );
     }
+    let audit = Audit::at(data.join("audit.log")).map_err(in_data)?;
     let server = Server {
         xds: Streams::new(&api, &proxies, &metrics),
         api,
         proxies,
         metrics,
-        tokens: Arc::new(users.tokens()),
+        users: access::Users::Tokens(Arc::new(users.tokens())),
         attempts: Arc::new(Attempts::default()),
-        audit: Arc::new(Audit::at(data.join("audit.log")).map_err(in_data)?),
+        audit: Some(Arc::new(audit)),
         tls: material.tls,
         data: data.clone(),
         connections_max: settings.connections_max.min(CONNECTIONS_MAX),
         anonymous_max: settings.anonymous_max,
+        closing: Closing::never(),
     };
     Ok(Running {
         address,

@@ -83,4 +83,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether this replica is the leader. At most one replica is.
     fn is_leader(&self) -> bool;
+
+    /// Whether every write is refused.
+    fn is_read_only(&self) -> bool {
+        false
+    }
 }

@@ -7,99 +7,83 @@
 mod bundle;
 pub mod certificate;
 mod cluster;
-mod health;
+pub(crate) mod health;
 mod response;
 mod review;
-mod secret;
+pub(crate) mod secret;
 mod serve;
-mod settings;
+pub(crate) mod settings;
 mod validate;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use config_loader::ApiServer;
+use inject::Settings;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use kube::api::Api;
+use kube::Client;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 
 use self::review::Known;
 use self::secret::Served;
-use crate::remote::Remote;
 
 pub use cluster::settings_of;
 pub use review::Injector;
 
-/// Time after the signal to end in which the API server still finds the webhook, but readiness fails.
-const LEAVES_AFTER: Duration = Duration::from_secs(5);
-
-/// Settings of the webhook server.
+/// Settings of the webhook.
 #[derive(Clone, Debug)]
 pub struct Webhook {
-    /// API server.
-    pub server: ApiServer,
-    /// Path of the kubeconfig; `None` for `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
-    pub kubeconfig: Option<PathBuf>,
     /// Address of the webhook.
     pub listen: SocketAddr,
-    /// Address of the health pages and metrics.
-    pub health: Option<SocketAddr>,
-    /// Namespace of the Secret, and of this server.
-    pub namespace: String,
-    /// Names and addresses in the certificate.
-    pub names: Vec<String>,
-    /// File with the settings of the injection; followed. `None` for the defaults.
-    pub settings: Option<PathBuf>,
     /// Whether resources are validated as well.
     pub validates: bool,
     /// Whether the namespace label `istio-injection: enabled` is consent.
     pub adopts_istio_injection: bool,
-    /// Time between the signal to end and the end of the listeners.
-    pub leaves_after: Duration,
+}
+
+/// Parts that the roles of a process share.
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    /// Namespace of this server.
+    pub(crate) namespace: String,
+    pub(crate) settings: watch::Receiver<Arc<Settings>>,
+    pub(crate) certificate: watch::Receiver<Option<Served>>,
+    /// Whether the listeners close.
+    pub(crate) closing: watch::Receiver<bool>,
+}
+
+/// Running webhook.
+pub(crate) struct Started {
+    pub(crate) address: SocketAddr,
+    pub(crate) injector: Arc<Injector>,
+    /// Whether the configurations have the CA.
+    pub(crate) is_bundled: watch::Receiver<bool>,
+    /// Server, which ends after the listeners close.
+    pub(crate) server: JoinHandle<()>,
 }
 
 impl Webhook {
-    /// Returns the default time between the signal to end and the end of the listeners.
-    pub fn default_leaves_after() -> Duration {
-        LEAVES_AFTER
-    }
-
-    /// Serves until `stop` fires, and then finishes the requests in flight. `listening` gets the addresses of the webhook
-    /// and of the health pages.
+    /// Starts to serve. `tasks` gets what has to run beside the server.
     ///
     /// # Errors
-    /// If the settings, the kubeconfig or a socket cannot be used.
-    pub async fn run(
+    /// If the address cannot be listened on.
+    pub(crate) async fn start(
         self,
-        listening: Option<oneshot::Sender<(SocketAddr, Option<SocketAddr>)>>,
-        stop: oneshot::Receiver<()>,
-    ) -> Result<(), String> {
-        let (settings, followed) = settings::follow(self.settings.clone())?;
-        let remote = Remote::new(self.server.clone(), self.kubeconfig.clone());
-        let client = remote.client().await?;
-        let listener = bind(self.listen).await?;
-        let health = match self.health {
-            Some(address) => Some(bind(address).await?),
-            None => None,
-        };
-        let revision = followed.borrow().revision.clone();
-        let (tls, certificate) = watch::channel(None);
+        shared: &Shared,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<Started, String> {
+        let (listener, address) = bind(self.listen).await?;
+        let client = &shared.client;
+        let namespaces = cluster::follow_namespaces(client, tasks);
+        let version = cluster::follow_version(client, tasks);
         let (bundled, is_bundled) = watch::channel(false);
         let (validated, _) = watch::channel(false);
-        let mut tasks = JoinSet::new();
-        let namespaces = cluster::follow_namespaces(&client, &mut tasks);
-        let version = cluster::follow_version(&client, &mut tasks);
-        tasks.spawn(settings);
-        let secrets = Api::namespaced(client.clone(), &self.namespace);
-        let name = secret::name_for(&revision);
-        tasks.spawn(secret::follow(secrets, name, self.names.clone(), tls));
+        let revision = shared.settings.borrow().revision.clone();
+        let certificate = shared.certificate.clone();
         tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
             client.clone(),
             revision.clone(),
@@ -110,62 +94,57 @@ impl Webhook {
             tasks.spawn(bundle::follow::<ValidatingWebhookConfiguration>(
                 client.clone(),
                 revision,
-                certificate.clone(),
+                certificate,
                 validated,
             ));
         }
         let injector = Arc::new(Injector::new(Known {
-            settings: followed,
+            settings: shared.settings.clone(),
             namespaces,
             kubernetes: version,
-            client,
+            client: client.clone(),
             validates: self.validates,
             adopts_istio_injection: self.adopts_istio_injection,
-            own_namespace: self.namespace.clone(),
+            own_namespace: shared.namespace.clone(),
         }));
-        let (stopping, is_stopping) = watch::channel(false);
-        let (closing, is_closing) = watch::channel(false);
-        let addresses = (
-            address(&listener)?,
-            health.as_ref().map(address).transpose()?,
-        );
-        let _ = listening.map(|listening| listening.send(addresses));
-        let ready = health::Ready {
-            injector: Arc::clone(&injector),
-            certificate: certificate.clone(),
+        let config = certificate_of(shared.certificate.clone());
+        let closing = shared.closing.clone();
+        let server = serve::serve(listener, config, Arc::clone(&injector), closing);
+        Ok(Started {
+            address,
+            injector,
             is_bundled,
-            is_stopping,
-        };
-        let _ = health.map(|health| tasks.spawn(health::serve(health, ready)));
-        let config = certificate_of(certificate);
-        let server = tokio::spawn(serve::serve(listener, config, injector, is_closing));
-        let _ = stop.await;
-        let _ = stopping.send(true);
-        tokio::time::sleep(self.leaves_after).await;
-        let _ = closing.send(true);
-        let _ = server.await;
-        Ok(())
+            server: tokio::spawn(server),
+        })
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| format!("cannot listen on {address}: {error}"))
-}
-
-fn address(listener: &TcpListener) -> Result<SocketAddr, String> {
-    listener.local_addr().map_err(|error| error.to_string())
+/// Listens on an address. Returns the one that is bound.
+///
+/// # Errors
+/// If that is not possible, as a message.
+pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+    let said = |error: std::io::Error| format!("cannot listen on {address}: {error}");
+    let listener = TcpListener::bind(address).await.map_err(said)?;
+    let bound = listener.local_addr().map_err(said)?;
+    Ok((listener, bound))
 }
 
 fn certificate_of(
     served: watch::Receiver<Option<Served>>,
 ) -> impl Fn() -> Option<Arc<ServerConfig>> {
     move || {
-        served
-            .borrow()
-            .as_ref()
-            .map(|served| Arc::clone(&served.tls))
+        let served = served.borrow();
+        served.as_ref().map(|served| Arc::clone(&served.tls))
     }
+}
+
+/// Checks the text of a file with settings.
+///
+/// # Errors
+/// A message with the location of each error.
+pub fn parse_settings(file: &str, text: &str) -> Result<Settings, String> {
+    inject::stream::settings(&Settings::default(), file, text).map_err(|errors| errors.join("\n"))
 }
 
 #[cfg(test)]

@@ -18,25 +18,34 @@ pub struct Attempts {
 }
 
 impl Attempts {
+    /// Whether the address has exceeded the limit.
+    pub fn is_limited(&self, address: IpAddr, now: Instant) -> bool {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.get(&address)
+            .is_some_and(|known| refilled(*known, now) < 1.0)
+    }
+
     /// Counts a failure. Returns whether the address has exceeded the limit.
     pub fn fail(&self, address: IpAddr, now: Instant) -> bool {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let refilled = |(tokens, at): (f64, Instant)| {
-            let since = now.saturating_duration_since(at).as_secs_f64();
-            (tokens + since * PER_SECOND).min(BURST)
-        };
         if left.len() >= ADDRESSES_MAX {
-            left.retain(|_, known| refilled(*known) < BURST);
+            left.retain(|_, known| refilled(*known, now) < BURST);
             if left.len() >= ADDRESSES_MAX {
                 left.clear();
             }
         }
         let known = left.entry(address).or_insert((BURST, now));
-        let tokens = refilled(*known);
+        let tokens = refilled(*known, now);
         let is_too_often = tokens < 1.0;
         *known = (if is_too_often { tokens } else { tokens - 1.0 }, now);
         is_too_often
     }
+}
+
+/// Returns the failures that are left to an address.
+fn refilled((tokens, at): (f64, Instant), now: Instant) -> f64 {
+    let since = now.saturating_duration_since(at).as_secs_f64();
+    (tokens + since * PER_SECOND).min(BURST)
 }
 
 #[cfg(test)]
@@ -54,8 +63,10 @@ mod tests {
         );
         let now = Instant::now();
         for _ in 0..10 {
+            assert!(!attempts.is_limited(a, now));
             assert!(!attempts.fail(a, now));
         }
+        assert!(attempts.is_limited(a, now) && !attempts.is_limited(b, now));
         assert!(attempts.fail(a, now));
         assert!(!attempts.fail(b, now));
         assert!(!attempts.fail(a, now + Duration::from_secs(1)));

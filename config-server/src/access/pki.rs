@@ -201,7 +201,11 @@ pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
         let text = organization.as_str().ok()?;
         text.strip_prefix("strait:")?.parse::<Role>().ok()
     });
-    roles.next().map(|role| User { name, role })
+    roles.next().map(|role| User {
+        name,
+        role,
+        namespace: None,
+    })
 }
 
 /// Parses a name for a server certificate.

@@ -162,6 +162,7 @@ impl Tokens {
         read.1.iter().find(is_it).map(|token| User {
             name: token.name.clone(),
             role: token.role.clone(),
+            namespace: None,
         })
     }
 }

@@ -12,6 +12,8 @@ pub struct User {
     pub name: String,
     /// Role, which decides the requests that are allowed.
     pub role: Role,
+    /// Namespace of a proxy's service account, beside which it may not report; `None` without one.
+    pub namespace: Option<String>,
 }
 
 impl User {

@@ -24,6 +24,8 @@ const UNSELECTED: [Kind; 2] = [Kind::EndpointSlice, Kind::Service];
 /// Recent writes, in order.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
+    /// Revision before the first one that is known here. Proxies may come from another replica, with revisions of it.
+    pub(super) start: Revision,
     kept: VecDeque<Write>,
 }
 
@@ -73,7 +75,7 @@ impl Writes {
     ) -> Vec<Duration> {
         let start = self.kept.partition_point(|one| one.revision <= before);
         let end = self.kept.partition_point(|one| one.revision <= after);
-        if start >= end {
+        if start >= end || before < self.start {
             return Vec::new();
         }
         let reached = self.kept.range(start..end);

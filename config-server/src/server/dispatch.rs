@@ -1,6 +1,5 @@
 //! Request handling: authentication, routing, authorization, response.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -74,7 +73,7 @@ impl Server {
         if let Ok(Route::Health) = route(head.uri.path()) {
             return Ok(Response::new(respond::full("ok")));
         }
-        let user = self.user(peer, &head.headers)?;
+        let user = self.user(peer, &head.headers).await?;
         refuse_impersonation(&head.headers, &user)?;
         let params = Params::read(head.uri.query());
         let accepted = accepted(&head.headers, &params)?;
@@ -93,6 +92,10 @@ impl Server {
                     params,
                     body: Bytes::new(),
                 };
+                let is_write = call.method != Method::GET && !call.target.resource.is_report();
+                if is_write && self.api.store.is_read_only() {
+                    return Err(Failure::method_not_allowed());
+                }
                 self.check(&user, &call)?;
                 call.body = read_body(body).await?;
                 let caller = Caller {
@@ -129,7 +132,7 @@ impl Server {
 
     /// Serves an xDS stream, or rejects it with a gRPC status.
     async fn stream(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
-        match self.user(peer, request.headers()) {
+        match self.user(peer, request.headers()).await {
             Ok(user) => {
                 let guard = self.guard(request.headers(), &user);
                 self.xds.serve(user, guard, request).await
@@ -139,9 +142,12 @@ impl Server {
     }
 
     /// Authenticates a request: by its bearer token if it has one, else by the client certificate of its connection.
-    fn user(&self, peer: &Peer, headers: &HeaderMap) -> Result<User, Failure> {
+    async fn user(&self, peer: &Peer, headers: &HeaderMap) -> Result<User, Failure> {
         let found = match bearer(headers) {
-            Some(token) => self.tokens.user(&token),
+            Some(token) => {
+                let is_limited = self.attempts.is_limited(peer.address.ip(), Instant::now());
+                self.users.user(&token, !is_limited).await?
+            }
             None => peer.user.clone(),
         };
         if let Some(user) = found {
@@ -166,8 +172,7 @@ impl Server {
         let Some(token) = bearer(headers) else {
             return Guard::new(|| true);
         };
-        let (tokens, user) = (Arc::clone(&self.tokens), user.clone());
-        Guard::new(move || tokens.user(&token).as_ref() == Some(&user))
+        self.users.guard(token, user)
     }
 
     /// Authorizes a request. A rejected write is recorded in the audit log.
@@ -175,8 +180,9 @@ impl Server {
         let outcome = call.check(user);
         if let Err(failure) = &outcome
             && !["get", "list", "watch", ""].contains(&call.verb())
+            && let Some(audit) = &self.audit
         {
-            self.audit.record(user, call, &Err(failure.clone()));
+            audit.record(user, call, &Err(failure.clone()));
         }
         outcome
     }
@@ -191,7 +197,7 @@ impl Server {
             return Err(Failure::new(StatusCode::FORBIDDEN, "Forbidden", message));
         }
         let authority = Authority::in_dir(&self.data).map_err(Failure::internal)?;
-        let tokens = self.tokens.all();
+        let tokens = self.users.all();
         let made = Backup::of_store(&*self.api.store, tokens, Some(authority)).await;
         let made = made.map_err(Failure::internal)?;
         tracing::info!(
@@ -245,7 +251,9 @@ impl Server {
             (&Method::GET, None) => Answer::ok(self.list(call, form).await?),
             _ => {
                 let outcome = self.api.change(call).await;
-                self.audit.record(&user, call, &outcome);
+                if let Some(audit) = &self.audit {
+                    audit.record(&user, call, &outcome);
+                }
                 if outcome.as_ref().is_ok_and(|change| change.after.is_some()) {
                     self.metrics.write();
                 }

@@ -54,7 +54,7 @@ impl Material {
     /// Returns what takes the place of this material now; `None` while it is good.
     ///
     /// A new CA signs from the next certificate on, and the one before it is trusted until the certificate after that, so
-    /// that servers and clients that lag behind agree.
+    /// that servers and clients that lag behind agree. Names stay, since other replicas may need them.
     ///
     /// # Errors
     /// If the material is damaged, or the names cannot be in a certificate.
@@ -73,10 +73,13 @@ impl Material {
                 ..self.clone()
             }));
         }
-        if !is_due(&der, now)? && has_names(&parsed, names) {
+        let known = names_of(&parsed);
+        let names: BTreeSet<String> = known.iter().chain(names).cloned().collect();
+        if !is_due(&der, now)? && names == known {
             return Ok(None);
         }
-        let (certificate, key) = leaf(now, names, &encoded(newest), &self.authority_key)?;
+        let names: Vec<String> = names.into_iter().collect();
+        let (certificate, key) = leaf(now, &names, &encoded(newest), &self.authority_key)?;
         let (_, newest_parsed) =
             X509Certificate::from_der(newest).map_err(|error| format!("ca.crt: {error}"))?;
         let is_of_newest = parsed
@@ -105,7 +108,7 @@ fn is_due(der: &CertificateDer<'_>, now: i64) -> Outcome<bool> {
     Ok(now >= start + (end - start) / 3 * 2)
 }
 
-fn has_names(parsed: &X509Certificate<'_>, names: &[String]) -> bool {
+fn names_of(parsed: &X509Certificate<'_>) -> BTreeSet<String> {
     let found = parsed.subject_alternative_name().ok().flatten();
     let found = found.iter().flat_map(|found| &found.value.general_names);
     let found = found.filter_map(|name| match name {
@@ -116,7 +119,7 @@ fn has_names(parsed: &X509Certificate<'_>, names: &[String]) -> bool {
         },
         _ => None,
     });
-    found.collect::<BTreeSet<_>>() == names.iter().cloned().collect()
+    found.collect()
 }
 
 fn pem(text: &str) -> Outcome<CertificateDer<'static>> {
@@ -210,7 +213,14 @@ mod tests {
         assert_ne!(second.certificate, first.certificate);
         assert_eq!(second.renewed(1_800_000_000 + 61 * DAY, &names), Ok(None));
         let more = super::tests::names(&["strait-control.strait-system.svc", "127.0.0.2"]);
-        assert!(first.renewed(1_800_000_000, &more).unwrap().is_some());
+        let third = first.renewed(1_800_000_000, &more).unwrap().unwrap();
+        for known in [&names, &more] {
+            assert_eq!(
+                third.renewed(1_800_000_000, known),
+                Ok(None),
+                "both are in it"
+            );
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Health pages and metrics of the webhook server, over plain HTTP.
+//! Health pages and metrics of the roles, over plain HTTP.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,19 +17,33 @@ use tokio::sync::{Semaphore, watch};
 use super::review::Injector;
 use super::secret::Served;
 use super::serve::text;
+use crate::metrics::Metrics;
+use crate::mirror::MirrorStore;
+use crate::proxies::Proxies;
+use crate::store::Store;
 
 /// Maximum number of connections at once.
 const CONNECTIONS_MAX: usize = 64;
 /// Maximum life of a connection.
 const CONNECTION_MAX: Duration = Duration::from_secs(30);
 
-/// What readiness depends on.
+/// Parts that readiness depends on, and the metrics.
 #[derive(Clone, Debug)]
-pub(super) struct Ready {
-    pub(super) injector: Arc<Injector>,
-    pub(super) certificate: watch::Receiver<Option<Served>>,
-    pub(super) is_bundled: watch::Receiver<bool>,
-    pub(super) is_stopping: watch::Receiver<bool>,
+pub(crate) struct Ready {
+    pub(crate) certificate: watch::Receiver<Option<Served>>,
+    pub(crate) is_stopping: watch::Receiver<bool>,
+    /// Injector, and whether the configurations of the webhook have the CA; `None` without the role.
+    pub(crate) webhook: Option<(Arc<Injector>, watch::Receiver<bool>)>,
+    /// Hub; `None` without the role.
+    pub(crate) hub: Option<Arc<Hub>>,
+}
+
+/// Part of the hub that the pages show.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) mirror: Arc<MirrorStore>,
+    pub(crate) proxies: Arc<Proxies>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Ready {
@@ -41,16 +55,33 @@ impl Ready {
         if self.certificate.borrow().is_none() {
             return Some("no certificate yet: see the log about the Secret strait-webhook");
         }
-        if !self.injector.is_ready().await {
+        let hub = self.hub.as_ref();
+        if hub.is_some_and(|hub| !*hub.mirror.is_complete().borrow()) {
+            return Some("the objects of the API server are not listed yet: see the log");
+        }
+        let (injector, is_bundled) = self.webhook.as_ref()?;
+        if !injector.is_ready().await {
             return Some("the namespaces are not listed yet");
         }
-        let is_bundled = *self.is_bundled.borrow();
+        let is_bundled = *is_bundled.borrow();
         (!is_bundled).then_some("no configuration of the webhook has the CA yet")
+    }
+
+    fn metrics(&self) -> String {
+        let injections = self
+            .webhook
+            .as_ref()
+            .map(|(injector, _)| injector.metrics());
+        let hub = self.hub.as_ref().map(|hub| {
+            let revision = hub.mirror.history().latest();
+            hub.metrics.text(&hub.proxies, revision)
+        });
+        injections.into_iter().chain(hub).collect()
     }
 }
 
 /// Serves until the task is dropped.
-pub(super) async fn serve(listener: TcpListener, ready: Ready) {
+pub(crate) async fn serve(listener: TcpListener, ready: Ready) {
     let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(permit) = Arc::clone(&free).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
@@ -79,7 +110,7 @@ async fn answer(request: &Request<Incoming>, ready: &Ready) -> Response<Full<Byt
             None => text(StatusCode::OK, "ready"),
             Some(reason) => text(StatusCode::SERVICE_UNAVAILABLE, reason),
         },
-        "/metrics" => Response::new(Full::from(ready.injector.metrics())),
+        "/metrics" => Response::new(Full::from(ready.metrics())),
         _ => text(
             StatusCode::NOT_FOUND,
             "pages: /healthz/live /healthz/ready /metrics",

@@ -17,7 +17,7 @@ use super::certificate::Material;
 use crate::clock;
 
 /// Returns the name of the Secret of a revision: two of them may share a namespace.
-pub(super) fn name_for(revision: &str) -> String {
+pub(crate) fn name_for(revision: &str) -> String {
     match revision {
         "strait" => "strait-webhook".to_owned(),
         other => format!("strait-webhook-{other}"),
@@ -26,9 +26,9 @@ pub(super) fn name_for(revision: &str) -> String {
 
 /// Certificate in use: its TLS settings, and the CA that clients trust, as PEM.
 #[derive(Clone, Debug)]
-pub(super) struct Served {
-    pub(super) tls: Arc<ServerConfig>,
-    pub(super) authorities: String,
+pub(crate) struct Served {
+    pub(crate) tls: Arc<ServerConfig>,
+    pub(crate) authorities: String,
 }
 
 /// Fields of the Secret.
@@ -41,7 +41,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Keeps the Secret renewed, and gives its content to the server, until the receiver is dropped.
-pub(super) async fn follow(
+pub(crate) async fn follow(
     secrets: Api<Secret>,
     name: String,
     names: Vec<String>,
@@ -59,7 +59,7 @@ pub(super) async fn follow(
             Ok(())
         });
         if let Err(error) = &step {
-            tracing::error!(%error, secret = name, "the certificate of the webhook is not up to date");
+            tracing::error!(%error, secret = name, "the certificate is not up to date");
         }
         tokio::time::sleep(if step.is_ok() { INTERVAL } else { RETRY }).await;
     }

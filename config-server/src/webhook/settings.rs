@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// If the file cannot be read, or has an error.
-pub(super) fn follow(
+pub(crate) fn follow(
     path: Option<PathBuf>,
 ) -> Result<
     (

@@ -46,6 +46,8 @@ pub(super) struct Session<F: Form> {
     responses: mpsc::Sender<Result<F::Response, Status>>,
     /// Namespace of the client, whose Secrets it may read.
     namespace: Option<String>,
+    /// Whether the client says that it is a gateway.
+    is_gateway: bool,
     /// Node name of the client, for messages.
     node: String,
     subscriptions: BTreeMap<String, Subscribed>,
@@ -81,6 +83,7 @@ impl<F: Form> Session<F> {
             guard,
             responses,
             namespace: None,
+            is_gateway: false,
             node: String::new(),
             subscriptions: BTreeMap::new(),
             seen: 0,
@@ -128,7 +131,7 @@ impl<F: Form> Session<F> {
             return Ok(());
         }
         if let Some(node) = &asked.node {
-            self.introduce(node);
+            self.introduce(node)?;
         }
         if let Some(known) = self.subscriptions.get_mut(&asked.type_url) {
             match known.subscription.ask(&asked, F::IS_WHOLE) {
@@ -161,6 +164,9 @@ impl<F: Form> Session<F> {
             return self.send(said).await;
         };
         let is_allowed = watch_of(&target).check(&self.user);
+        // Sidecars get no Secrets of an API server.
+        let is_withheld =
+            target.resource.is_secret() && self.user.namespace.is_some() && !self.is_gateway;
         if let Err(failure) = &is_allowed
             && !target.resource.is_secret()
         {
@@ -170,7 +176,7 @@ impl<F: Form> Session<F> {
         }
         let url = asked.type_url.clone();
         let mut subscription = Subscription::new(of, &asked);
-        if is_allowed.is_err() {
+        if is_allowed.is_err() || is_withheld {
             // A client without permission for Secrets gets all other resources.
             return self.send(subscription.respond(self.seen, true)).await;
         }
@@ -182,15 +188,25 @@ impl<F: Form> Session<F> {
         self.read_state(&url, asked.versions).await
     }
 
-    fn introduce(&mut self, node: &Node) {
+    /// Applies the node of the first request.
+    fn introduce(&mut self, node: &Node) -> Result<(), End> {
         let fields = node.metadata.as_ref().map(|metadata| &metadata.fields);
         let namespace = fields.and_then(|fields| fields.get("NAMESPACE"));
         self.namespace = match namespace.and_then(|value| value.kind.as_ref()) {
             Some(Kind::StringValue(namespace)) => Some(namespace.clone()),
             _ => None,
         };
+        if self.user.namespace.is_some() && self.user.namespace != self.namespace {
+            let (told, own) = (&self.namespace, &self.user.name);
+            let told = told.as_deref().unwrap_or_default();
+            return Err(End::Failed(Status::permission_denied(format!(
+                "the proxy tells the namespace {told:?}, and its token is that of {own}: start it with the namespace of its pod"
+            ))));
+        }
+        self.is_gateway = node.id.starts_with("router~");
         self.node.clone_from(&node.id);
         self.proxy.apply_node(node);
+        Ok(())
     }
 
     /// Reads the state of a type for its next response. State of the world reads it with the response instead.

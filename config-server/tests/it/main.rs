@@ -16,6 +16,7 @@ mod expired;
 mod gateway_rules;
 mod gateway_sources;
 mod gateway_status;
+mod hub;
 mod imports;
 mod kinds;
 mod kubectl;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use config_loader::source::connect;
-use config_server::Webhook;
+use config_server::{Roles, Webhook};
 use inject::{Context, Namespace, Outcome, Settings, inject};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -104,25 +104,29 @@ impl Cluster {
     async fn start(&self) -> Running {
         let settings = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(settings.path(), format!("revision: {}\n", self.name)).unwrap();
-        let webhook = Webhook {
+        let roles = Roles {
             server: "kubernetes://".parse().unwrap(),
             kubeconfig: Some(self.kubeconfig.clone()),
-            listen: "127.0.0.1:0".parse().unwrap(),
             health: Some("127.0.0.1:0".parse().unwrap()),
             namespace: self.own_namespace(),
             names: vec!["127.0.0.1".to_owned()],
             settings: Some(settings.path().to_owned()),
-            validates: true,
-            adopts_istio_injection: false,
             leaves_after: Duration::ZERO,
+            webhook: Some(Webhook {
+                listen: "127.0.0.1:0".parse().unwrap(),
+                validates: true,
+                adopts_istio_injection: false,
+            }),
+            hub: None,
+            status_for: None,
         };
         let (stop, stopped) = oneshot::channel();
         let (listening, addresses) = oneshot::channel();
-        let task = tokio::spawn(webhook.run(Some(listening), stopped));
-        let (address, health) = addresses.await.unwrap();
+        let task = tokio::spawn(roles.run(Some(listening), stopped));
+        let bound = addresses.await.unwrap();
         Running {
-            address,
-            health: health.unwrap(),
+            address: bound.webhook.unwrap(),
+            health: bound.health.unwrap(),
             stop: Some(stop),
             task,
             _settings: settings,
@@ -191,7 +195,7 @@ impl Running {
 }
 
 /// Sends a GET over plain HTTP.
-async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+pub async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     use http_body_util::{BodyExt, Empty};
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) =

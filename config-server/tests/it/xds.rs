@@ -1,7 +1,7 @@
 //! Resources over xDS: the server and the client of a proxy, over real sockets.
 
-mod followed;
-mod raw;
+pub mod followed;
+pub mod raw;
 mod reported;
 mod scripted;
 

@@ -4,10 +4,12 @@ mod args;
 mod gateways;
 mod imports;
 mod inject;
+mod roles;
 mod status;
 mod transfer;
 mod wait;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use config_loader::catalog::gateway_api::status::CrdBundle;
@@ -28,6 +30,9 @@ use args::{ControlCommand, ServerArgs, TokenCommand};
 pub(super) use wait::block_on;
 
 pub use args::ControlArgs;
+
+/// Default address of the server of a data directory.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6444);
 
 /// Runs `strait control`.
 pub fn run(args: &ControlArgs) -> u8 {
@@ -69,13 +74,8 @@ fn serve(args: &ServerArgs) -> Result<(), String> {
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let outcome = runtime.block_on(async {
         let imports = imports::imports_between(args, identity())?;
-        let shared = inject::Shared {
-            kubeconfig: args.kubeconfig.as_ref(),
-            namespace: &args.lease_namespace,
-            names: &args.tls_name,
-        };
-        if let Some(webhook) = args.webhook.webhook(&shared)? {
-            return until_stopped(|stop| webhook.run(None, stop)).await;
+        if let Some(roles) = roles::roles(args, connections_max, || status_for(args))? {
+            return until_stopped(|stop| roles.run(None, stop)).await;
         }
         match (status_for(args), imports) {
             (Some(writer), _) => until_stopped(|stop| writer.run(stop)).await,
@@ -103,7 +103,7 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
             },
             ..args.gateways.controller()
         },
-        ..Settings::new(args.data.data.clone(), args.listen)
+        ..Settings::new(args.data.data.clone(), args.listen.unwrap_or(LISTEN))
     };
     let server = start(&settings).await?;
     tracing::info!(address = %server.address, data = %args.data.data.display(), "the config server listens");

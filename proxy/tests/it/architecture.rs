@@ -120,6 +120,7 @@ const SERVER: Rows = &[
     ("status", 2, &[]),
     ("access", 3, &[]),
     ("fields", 3, &[]),
+    ("mirror", 3, &[]),
     ("selector", 3, &[]),
     ("api", 4, &[]),
     ("proxies", 4, &[]),
@@ -132,7 +133,9 @@ const SERVER: Rows = &[
     ("webhook", 6, &[]),
     ("xds", 6, &[]),
     ("server", 7, &[]),
+    ("hub", 8, &[]),
     ("setup", 8, &[]),
+    ("roles", 9, &[]),
 ];
 
 const INJECT: Rows = &[

@@ -57,6 +57,7 @@ mod http1_response_corpus;
 mod http2_conformance;
 mod http2_floods;
 mod http2_response_corpus;
+mod hub;
 mod identity;
 mod inject;
 mod istiod;

@@ -102,18 +102,25 @@ impl Followed {
     }
 
     pub fn with_token(server: &TestServer, token: &str) -> Followed {
-        Followed::start(
+        Followed::at(
             server.address,
-            Some((server.data.path().join("ca.crt"), token)),
+            server.data.path().join("ca.crt"),
+            token,
+            "shop",
         )
     }
 
     /// Starts a client of a server without TLS.
     pub fn plaintext(address: SocketAddr) -> Followed {
-        Followed::start(address, None)
+        Followed::start(address, None, "shop")
     }
 
-    fn start(address: SocketAddr, tls: Option<(PathBuf, &str)>) -> Followed {
+    /// Starts a client of any server, whose proxy is a gateway of that namespace and reads Secrets there.
+    pub fn at(address: SocketAddr, ca: PathBuf, token: &str, namespace: &str) -> Followed {
+        Followed::start(address, Some((ca, token)), namespace)
+    }
+
+    fn start(address: SocketAddr, tls: Option<(PathBuf, &str)>, namespace: &str) -> Followed {
         let files = tempfile::tempdir().unwrap();
         let token = files.path().join("token");
         let server = XdsServer {
@@ -133,7 +140,7 @@ impl Followed {
             },
             node: XdsNode {
                 name: "edge".to_owned(),
-                namespace: "shop".to_owned(),
+                namespace: namespace.to_owned(),
                 ..XdsNode::default()
             },
             ..XdsSettings::default()

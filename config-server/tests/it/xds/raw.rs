@@ -1,6 +1,8 @@
 //! xDS client with full control over its requests, for both protocol variants.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use config_loader::xds::{
@@ -55,12 +57,24 @@ where
     A: prost::Message + Default + Send + 'static,
 {
     async fn begin(server: &TestServer, token: &str, path: &'static str, first: Q) -> Self {
+        let ca = server.data.path().join("ca.crt");
+        Self::begin_at(server.address, ca, token, path, first)
+            .await
+            .unwrap()
+    }
+
+    async fn begin_at(
+        address: SocketAddr,
+        ca: PathBuf,
+        token: &str,
+        path: &'static str,
+        first: Q,
+    ) -> Result<Self, Status> {
         let files = ClientTlsFiles {
-            ca: Some(server.data.path().join("ca.crt")),
+            ca: Some(ca),
             ..ClientTlsFiles::default()
         };
         let tls = client_tls(&files, "no CA").unwrap();
-        let address = server.address;
         let channel = channel(&address.ip().to_string(), address.port(), Some(&tls)).unwrap();
         let mut grpc = Grpc::new(channel);
         grpc.ready().await.unwrap();
@@ -75,11 +89,11 @@ where
         requests.send(first).ok().unwrap();
         let codec = ProstCodec::<Q, A>::default();
         let path = PathAndQuery::from_static(path);
-        let responses = grpc.streaming(request, path, codec).await.unwrap();
-        RawStream {
+        let responses = grpc.streaming(request, path, codec).await?;
+        Ok(RawStream {
             requests,
             responses: responses.into_inner(),
-        }
+        })
     }
 
     /// Returns the next response, or the end of the stream.
@@ -98,6 +112,16 @@ impl RawStream {
             ..DeltaDiscoveryRequest::default()
         };
         RawStream::begin(server, token, INCREMENTAL, first).await
+    }
+
+    /// Begins a stream of any server with a request.
+    pub async fn at(
+        address: SocketAddr,
+        ca: &Path,
+        token: &str,
+        first: DeltaDiscoveryRequest,
+    ) -> Result<RawStream, Status> {
+        RawStream::begin_at(address, ca.to_owned(), token, INCREMENTAL, first).await
     }
 
     /// Subscribes to a type with the resource versions that the client already has.

@@ -18,6 +18,11 @@ strait-validator{{ include "control.suffix" . }}
 {{ .Values.serviceAccount.name | default (ternary (include "control.name" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
 
+{{- /* Account of a role: (list $ "status"). The hub has its own: it serves what its account may read. */}}
+{{- define "control.accountOf" -}}
+{{ include "control.account" (index . 0) }}{{ ternary "-hub" "" (eq (index . 1) "hub") }}
+{{- end }}
+
 {{- define "control.selector" -}}
 app.kubernetes.io/name: {{ .Values.nameOverride | default "strait-control" }}
 app.kubernetes.io/instance: {{ .Values.revision }}
@@ -43,6 +48,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.status.enabled }}{{ $roles = append $roles "status" }}{{ end }}
 {{- if .Values.imports.enabled }}{{ $roles = append $roles "imports" }}{{ end }}
 {{- if .Values.injector.enabled }}{{ $roles = append $roles "inject" }}{{ end }}
+{{- if .Values.hub.enabled }}{{ $roles = append $roles "hub" }}{{ end }}
 {{- join "," $roles }}
 {{- end }}
 
@@ -56,6 +62,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if and .Values.validation.enabled (not .Values.injector.enabled) }}
 {{- fail "validation.enabled needs injector.enabled: its server validates" }}
+{{- end }}
+{{- if and .Values.injector.enabled (not .Values.hub.enabled) (not (dig "control" "url" "" .Values.injector.settings)) }}
+{{- fail "injector.enabled needs hub.enabled, which sidecars follow, or another source in injector.settings.control.url, such as kubernetes://" }}
 {{- end }}
 {{- if and .Values.status.gatewayService .Values.status.gatewayAddresses }}
 {{- fail "status.gatewayService and status.gatewayAddresses are set: leave one of them out" }}
@@ -72,6 +81,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if or $root.Values.status.readSecrets (not (has "secrets" .resources)) }}
 - {{ toJson . }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if eq $role "hub" }}
+{{- /* what proxies read, but for the mesh configuration and the workloads of endpoints */}}
+{{- range (fromYaml ($root.Files.Get "files/proxy.yaml")).rules }}
+{{- if not (has "configmaps" .resources) }}
+- {{ toJson (merge (dict "resources" (without .resources "nodes" "pods")) .) }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -97,10 +114,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- range $values.status.gatewayAddresses }}
 - --gateway-address={{ . }}
 {{- end }}
+{{- else if eq $role "hub" }}
+- --serve=kubernetes://
+- --inject-settings=/etc/strait/inject/settings.yaml
+- --service={{ include "control.name" $root }}
+- --health=0.0.0.0:15021
 {{- else if eq $role "inject" }}
 - --inject
 - --inject-settings=/etc/strait/inject/settings.yaml
-- --inject-service={{ include "control.name" $root }}-inject
+- --service={{ include "control.name" $root }}-inject
 - --health=0.0.0.0:15021
 {{- if $values.injector.adoptIstioInjection }}
 - --adopt-istio-injection

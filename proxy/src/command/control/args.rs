@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use config_loader::ApiServer;
 use config_server::access::{Role, pki, tokens};
 use config_server::store::etcd::EtcdSettings;
@@ -32,7 +32,8 @@ Examples:
   strait control --data /var/lib/strait --etcd https://etcd-1:2379,https://etcd-2:2379 --etcd-ca ca.crt
   strait control --status-for kubernetes://east
   strait control --imports-between kubernetes://east=eu/a/prod/east,kubernetes://west=eu/b/prod/west --clusters clusters.yaml
-  strait control --inject --lease-namespace strait-system --health 0.0.0.0:15021")]
+  strait control --inject --lease-namespace strait-system --health 0.0.0.0:15021
+  strait control --serve kubernetes:// --inject --lease-namespace strait-system --health 0.0.0.0:15021")]
 pub struct ControlArgs {
     /// Subcommand; the server runs without one.
     #[command(subcommand)]
@@ -48,13 +49,25 @@ const DATA_HELP: &str =
 /// Settings of the server.
 #[derive(Debug, Args)]
 #[command(mut_arg("data", |data| data.help(DATA_HELP)))]
+#[command(group = ArgGroup::new("writer").multiple(true).args(["serve", "inject", "status_for", "imports_between"]))]
+#[command(group = ArgGroup::new("in_cluster").multiple(true).args(["serve", "inject"]))]
 pub struct ServerArgs {
     /// The data directory.
     #[command(flatten)]
     pub data: DataArgs,
-    /// Address of the API, HTTPS only
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:6444", env = "STRAIT_CONTROL_LISTEN", value_parser = socket_address)]
-    pub listen: SocketAddr,
+    /// Address of the API, HTTPS only [default: 127.0.0.1:6444, and 0.0.0.0:6444 with --serve]
+    #[arg(long, value_name = "IP:PORT", env = "STRAIT_CONTROL_LISTEN", value_parser = socket_address)]
+    pub listen: Option<SocketAddr>,
+    /// Serve the objects of this API server to proxies over xDS, as a hub, instead of those of a data directory. Combines with
+    /// --inject and --status-for
+    #[arg(
+        long,
+        value_name = "kubernetes://[CONTEXT]",
+        conflicts_with_all = ["data", "etcd", "tls_cert", "imports_between"],
+        env = "STRAIT_CONTROL_SERVE",
+        value_parser = own_cluster
+    )]
+    pub serve: Option<ApiServer>,
     /// Certificate of the server with its chain, PEM, instead of one of its own CA
     #[arg(
         long,
@@ -91,12 +104,12 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_CONTEXT"
     )]
     pub context: String,
-    /// Write the conditions of the resources of this API server instead of serving any. Of several instances one writes, elected
-    /// by a Lease
+    /// Write the conditions of the resources of this API server instead of those of a data directory. Of several instances one
+    /// writes, elected by a Lease
     #[arg(
         long,
         value_name = "kubernetes://[CONTEXT]",
-        group = "writer",
+        conflicts_with = "imports_between",
         env = "STRAIT_CONTROL_STATUS_FOR"
     )]
     pub status_for: Option<ApiServer>,
@@ -105,7 +118,6 @@ pub struct ServerArgs {
     #[arg(
         long,
         value_name = "kubernetes://CONTEXT=KEY,...",
-        group = "writer",
         env = "STRAIT_CONTROL_IMPORTS_BETWEEN",
         value_delimiter = ',',
         value_parser = importing_cluster
@@ -121,8 +133,8 @@ pub struct ServerArgs {
         value_parser = read_clusters_file
     )]
     pub clusters: Option<ClustersFile>,
-    /// Kubeconfig for --status-for, --imports-between and --inject [default: KUBECONFIG, ~/.kube/config, or the service account of the
-    /// pod]
+    /// Kubeconfig for --serve, --status-for, --imports-between and --inject [default: KUBECONFIG, ~/.kube/config, or the service
+    /// account of the pod]
     #[arg(
         long,
         value_name = "FILE",
@@ -130,7 +142,7 @@ pub struct ServerArgs {
         env = "STRAIT_CONTROL_KUBECONFIG"
     )]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the Lease of --status-for and --imports-between, and of the Secret and the Service of --inject
+    /// Namespace of the Lease of --status-for and --imports-between, and of the Secret and the Services of --inject and --serve
     #[arg(
         long,
         value_name = "NAME",
@@ -338,6 +350,18 @@ fn context_name(text: &str) -> Result<String, String> {
 /// Parses the lifetime of a token.
 fn lifetime(text: &str) -> Result<Duration, String> {
     tokens::check_lifetime(duration(text)?)
+}
+
+/// Parses `kubernetes://[CONTEXT]`.
+fn own_cluster(text: &str) -> Result<ApiServer, String> {
+    let server: ApiServer = text.parse()?;
+    match server.cluster {
+        None => Ok(server),
+        Some(_) => Err(format!(
+            "`{text}` names another cluster, of which a part is read: write kubernetes://{}",
+            server.context
+        )),
+    }
 }
 
 /// Parses `kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME`.

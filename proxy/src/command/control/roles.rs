@@ -1,0 +1,54 @@
+//! Roles of `strait control` that serve a cluster, as arguments describe them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use config_server::{Hub, Roles, StatusFor, Webhook};
+
+use super::args::ServerArgs;
+
+/// Default address of the hub.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 6444);
+
+/// Returns the roles that serve a cluster; `None` if there is none.
+///
+/// # Errors
+///
+/// Never, but for a change of the form of API servers.
+pub(super) fn roles(
+    args: &ServerArgs,
+    connections_max: fn() -> usize,
+    status_for: impl FnOnce() -> Option<StatusFor>,
+) -> Result<Option<Roles>, String> {
+    let webhook = args.webhook.inject.then_some(Webhook {
+        listen: args.webhook.inject_listen,
+        validates: args.webhook.validate,
+        adopts_istio_injection: args.webhook.adopt_istio_injection,
+    });
+    if webhook.is_none() && args.serve.is_none() {
+        return Ok(None);
+    }
+    let namespace = &args.lease_namespace;
+    let services = args.webhook.service.iter().flat_map(|service| {
+        let suffixes = ["svc", "svc.cluster.local"];
+        suffixes.map(|suffix| format!("{service}.{namespace}.{suffix}"))
+    });
+    let server = match &args.serve {
+        Some(server) => server.clone(),
+        None => "kubernetes://".parse()?,
+    };
+    Ok(Some(Roles {
+        server,
+        kubeconfig: args.kubeconfig.clone(),
+        health: args.webhook.health,
+        namespace: namespace.clone(),
+        names: services.chain(args.tls_name.clone()).collect(),
+        settings: args.webhook.inject_settings.clone(),
+        leaves_after: Roles::default_leaves_after(),
+        webhook,
+        hub: args.serve.as_ref().map(|_| Hub {
+            listen: args.listen.unwrap_or(LISTEN),
+            connections_max: connections_max(),
+        }),
+        status_for: status_for(),
+    }))
+}

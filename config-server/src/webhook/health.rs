@@ -23,7 +23,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// Maximum life of a connection.
 const CONNECTION_MAX: Duration = Duration::from_secs(30);
 
-/// What readiness depends on.
+/// Conditions of readiness.
 #[derive(Clone, Debug)]
 pub(super) struct Ready {
     pub(super) injector: Arc<Injector>,

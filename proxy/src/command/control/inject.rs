@@ -64,7 +64,7 @@ pub struct WebhookArgs {
     pub health: Option<SocketAddr>,
 }
 
-/// What the webhook shares with the other roles of `strait control`.
+/// Settings that the webhook shares with the other roles of `strait control`.
 pub(super) struct Shared<'a> {
     /// Kubeconfig of the API server.
     pub(super) kubeconfig: Option<&'a PathBuf>,

@@ -33,7 +33,7 @@ pub struct Injected {
     pub patch: Vec<Value>,
     /// Remarks.
     pub findings: Vec<Finding>,
-    /// What was added, in a few words.
+    /// Summary of the additions, in a few words.
     pub summary: String,
 }
 

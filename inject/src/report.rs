@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Finding {
     /// Stable code, such as `IN005`.
     pub code: &'static str,
-    /// What is wrong, and where.
+    /// Problem and its location.
     pub message: String,
     /// Fix.
     pub help: String,
@@ -35,7 +35,7 @@ impl fmt::Display for Finding {
 pub struct Refusal {
     /// Word for metrics, such as `port_conflict`.
     pub reason: &'static str,
-    /// What is wrong, and where.
+    /// Problem and its location.
     pub message: String,
     /// Fix.
     pub help: String,

@@ -18,7 +18,7 @@ use crate::record::{is_injected, uninject};
 use crate::report::{Finding, Refusal, Skip};
 use crate::settings::Settings;
 
-/// What is done to the workloads of a text.
+/// Change of the workloads of a text.
 #[derive(Clone, Debug)]
 pub struct Rewrite<'a> {
     /// Settings of the injection.
@@ -66,24 +66,24 @@ pub enum Format {
 pub struct Rewritten {
     /// The text.
     pub text: String,
-    /// What was done with each workload.
+    /// Report about each workload.
     pub workloads: Vec<Report>,
     /// Whether comments of a document were lost.
     pub loses_comments: bool,
 }
 
-/// What was done with a workload.
+/// Result for a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Name for messages, such as `deployment/web in shop`.
     pub workload: String,
-    /// What was done.
+    /// Result.
     pub done: Done,
     /// Remarks.
     pub findings: Vec<Finding>,
 }
 
-/// What was done with a workload.
+/// Result for a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
     /// It was changed, with a summary.

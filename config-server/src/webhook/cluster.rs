@@ -1,4 +1,4 @@
-//! What the webhook knows of the cluster: namespaces, and the version of Kubernetes. And the settings in its ConfigMap.
+//! Facts about the cluster: namespaces, the version of Kubernetes, and the settings in the ConfigMap of the webhook.
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ const RESULTS: [&str; 16] = [
     "windows",
 ];
 
-/// What the injector knows of the cluster and of itself.
+/// Facts about the cluster and the injector itself.
 pub(super) struct Known {
     pub(super) settings: watch::Receiver<Arc<Settings>>,
     pub(super) namespaces: Store<v1::Namespace>,

@@ -10,7 +10,7 @@ use crate::grammar::near;
 pub struct SettingError {
     /// Keys that lead to the setting.
     pub path: Vec<String>,
-    /// What is wrong, and the fix.
+    /// Problem and fix.
     pub message: String,
 }
 

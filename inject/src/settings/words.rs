@@ -16,7 +16,7 @@ pub enum ContainerNames {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Native {
-    /// Where the version of Kubernetes has them.
+    /// By the version of Kubernetes.
     Auto,
     /// Never.
     False,
@@ -32,7 +32,7 @@ pub enum Capture {
     Init,
     /// The CNI plugin of Istio.
     IstioCni,
-    /// Nothing is captured.
+    /// No capture.
     None,
 }
 

@@ -27,11 +27,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// Maximum life of a connection.
 const CONNECTION_MAX: Duration = Duration::from_secs(30);
 
-<<<<<<< HEAD
 /// Parts that readiness depends on, and the metrics.
-=======
-/// Conditions of readiness.
->>>>>>> inject
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {
     pub(crate) certificate: watch::Receiver<Option<Served>>,

@@ -171,14 +171,12 @@ impl App {
         let mut inheritance = InheritedSockets::of(&settings)?;
         let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
         let registry = Arc::new(Registry::seeded(rand::random()));
-        let (certificates, slot): (Arc<Store>, SnapshotSlot) = Default::default();
+        let (certificates, slot, quarantine): (Arc<Store>, _, Quarantine) = Default::default();
         let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
         let parts = sender_parts(&settings, &slot, &telemetry, &registry);
-        let publisher = reports.used_by(publisher, parts.clone());
-        set_log_exporters(&reports.access_log, &settings, &telemetry, parts);
+        let publisher = reports.used_by(publisher, &settings, &telemetry, parts);
         let (follower, names) = follower(&settings, &registry)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
-        let quarantine = Quarantine::default();
         let mut control = Control {
             publisher,
             follower,
@@ -203,9 +201,9 @@ impl App {
         let workers = start_workers(&settings, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
-        let exposition = reports.exposition(&telemetry, &logging, &slot);
         reports.push_metrics(&settings, reports.exposition(&telemetry, &logging, &slot))?;
         let sources = pages::Sources {
+            exposition: reports.exposition(&telemetry, &logging, &slot),
             slot,
             certificates,
             journal: Arc::clone(registry.journal()),
@@ -214,7 +212,6 @@ impl App {
             found,
             drain: trigger,
             quit: Arc::clone(&quit),
-            exposition,
             telemetry,
             settings: settings.clone(),
             logging,
@@ -377,8 +374,11 @@ impl Reports {
     fn used_by(
         &self,
         publisher: Publisher,
-        senders: impl Fn() -> WorkerParts + Send + Sync + 'static,
+        settings: &Settings,
+        telemetry: &Arc<Telemetry>,
+        senders: impl Fn() -> WorkerParts + Clone + Send + Sync + 'static,
     ) -> Publisher {
+        set_log_exporters(&self.access_log, settings, telemetry, senders.clone());
         let publisher = publisher.with_access_log(&self.access_log);
         publisher.with_exporter(self.traces.starter(senders))
     }

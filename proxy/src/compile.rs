@@ -43,7 +43,7 @@ mod tracing;
 
 mod update;
 
-use crate::snapshot::{Retired, Snapshot};
+use crate::snapshot::{Logging, Retired, Snapshot, Tracing};
 pub(crate) use applies::{telemetries, workload};
 use clusters::{Built, Clusters};
 use config_loader::catalog::{Tape, View};
@@ -98,8 +98,7 @@ pub fn compile_again(
     let (policies, kept) = security.finish();
     let providers = providers::providers(&kept.rules, inputs.identity, &mut clusters);
     let rate_limit_service = providers::rate_limit_service(inputs.identity, &mut clusters);
-    let tracing = tracing::tracing(inputs, &mut clusters);
-    let logging = telemetry::logging(inputs, &mut clusters, previous);
+    let (tracing, logging) = receivers(inputs, &mut clusters, previous);
     let Built {
         clusters,
         missing,
@@ -136,6 +135,16 @@ pub fn compile_again(
         dns_names,
         retired: Retired::default(),
     }
+}
+
+/// Returns what is traced and logged, and the services that receive it.
+fn receivers(
+    inputs: &Inputs<'_>,
+    clusters: &mut Clusters<'_>,
+    previous: &Snapshot,
+) -> (Option<Box<Tracing>>, Option<Box<Logging>>) {
+    let tracing = tracing::tracing(inputs, clusters);
+    (tracing, telemetry::logging(inputs, clusters, previous))
 }
 
 #[cfg(test)]

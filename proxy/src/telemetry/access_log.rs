@@ -24,9 +24,8 @@ use std::{fmt, io};
 pub use entry::{Entry, Host, HttpVersion};
 pub(crate) use lanes::AccessLogTotals;
 pub use plan::{LogPlan, LogSink};
-pub use record::RecordFormat;
 pub use sample::LogSample;
-pub use settings::{AccessLogFormat, AccessLogSettings, AccessLogTarget, OtlpLog};
+pub use settings::{AccessLogFormat, AccessLogSettings, AccessLogTarget, OtlpLog, RecordFormat};
 
 use lanes::Lanes;
 use plan::OpenTarget;
@@ -333,7 +332,7 @@ impl AccessLogger {
             return;
         }
         lanes.log(&lanes.lanes[*index], *writers, |buffer| {
-            format.append_fixed(buffer, entry, *sample);
+            format.append_fixed(&mut buffer.bytes, &mut buffer.timestamp, entry, *sample);
         });
     }
 }

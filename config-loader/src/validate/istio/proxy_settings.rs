@@ -137,6 +137,12 @@ fn flags(raw: &Raw, check: &mut Check<'_>) -> BTreeMap<&'static str, Vec<FlagVal
             }
         }
     }
+    blocks(raw, &mut flags, check);
+    flags
+}
+
+/// Adds the flags that blocks of settings have.
+fn blocks(raw: &Raw, flags: &mut BTreeMap<&'static str, Vec<FlagValue>>, check: &mut Check<'_>) {
     if let Some(topology) = raw.gateway_topology.get() {
         flags.insert("gatewayTopology", of_topology(topology, check));
     }
@@ -150,7 +156,6 @@ fn flags(raw: &Raw, check: &mut Check<'_>) -> BTreeMap<&'static str, Vec<FlagVal
     if let Some(tls) = tls {
         flags.insert("tracing", of_collector_tls(tls, check));
     }
-    flags
 }
 
 fn of_topology(raw: &GatewayTopology, check: &mut Check<'_>) -> Vec<FlagValue> {

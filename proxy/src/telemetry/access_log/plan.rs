@@ -9,6 +9,7 @@ use super::entry::Entry;
 use super::lanes::Buffer;
 use super::sample::LogSample;
 use super::settings::{AccessLogFormat, AccessLogTarget};
+use super::timestamp::Timestamp;
 use super::writer::Running;
 use super::{custom, format};
 use crate::telemetry::otlp::Exporter;
@@ -147,13 +148,21 @@ impl AccessLogFormat {
     fn append(&self, buffer: &mut Buffer, entry: &Entry<'_>, context: &TemplateContext<'_>) {
         match self {
             Self::Custom(format) => custom::line(&mut buffer.bytes, format, context),
-            fixed => fixed.append_fixed(buffer, entry, LogSample::ALL),
+            fixed => {
+                let Buffer { bytes, timestamp } = buffer;
+                fixed.append_fixed(bytes, timestamp, entry, LogSample::ALL);
+            }
         }
     }
 
     /// Appends one line, in JSON or else in Istio's text format.
-    pub(super) fn append_fixed(&self, buffer: &mut Buffer, entry: &Entry<'_>, sample: LogSample) {
-        let Buffer { bytes, timestamp } = buffer;
+    pub(super) fn append_fixed(
+        &self,
+        bytes: &mut Vec<u8>,
+        timestamp: &mut Timestamp,
+        entry: &Entry<'_>,
+        sample: LogSample,
+    ) {
         match self {
             Self::Json => format::json(bytes, timestamp, entry, sample.percent()),
             Self::Custom(_) | Self::Record(_) | Self::Text => {

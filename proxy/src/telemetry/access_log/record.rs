@@ -2,26 +2,16 @@
 //!
 //! Source: `opentelemetry/proto/logs/v1/logs.proto`, message `LogRecord`.
 
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use traffic::filter::{Needs, Template, TemplateContext};
+use traffic::filter::{Needs, TemplateContext};
 
 use super::custom;
 use super::entry::Entry;
-use super::lanes::Buffer;
 use super::sample::LogSample;
-use super::settings::AccessLogFormat;
+use super::settings::{AccessLogFormat, RecordFormat};
+use super::timestamp::Timestamp;
 use crate::telemetry::otlp::protobuf::{bytes, fixed32, fixed64, integer, message};
-
-/// Format of log records: a text, and attributes whose values are texts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordFormat {
-    /// The text: a format of the user, or else Istio's text format. `None` for no text.
-    pub body: Option<AccessLogFormat>,
-    /// Attributes, in this order.
-    pub attributes: Vec<(Arc<str>, Arc<Template>)>,
-}
 
 impl RecordFormat {
     /// Adds the headers that records show.
@@ -74,13 +64,13 @@ impl RecordFormat {
 
 /// The line of a format, without its line feed.
 fn text(format: &AccessLogFormat, entry: &Entry<'_>, context: &TemplateContext<'_>) -> Vec<u8> {
-    let mut buffer = Buffer::default();
+    let mut line = Vec::new();
     match format {
-        AccessLogFormat::Custom(format) => custom::line(&mut buffer.bytes, format, context),
-        fixed => fixed.append_fixed(&mut buffer, entry, LogSample::ALL),
+        AccessLogFormat::Custom(format) => custom::line(&mut line, format, context),
+        fixed => fixed.append_fixed(&mut line, &mut Timestamp::default(), entry, LogSample::ALL),
     }
-    buffer.bytes.pop();
-    buffer.bytes
+    line.pop();
+    line
 }
 
 /// Severity: INFO, WARN from status 400, ERROR from 500 and for a request without a response.

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use traffic::filter::LogFormat;
+use traffic::filter::{LogFormat, Template};
 
-use super::record::RecordFormat;
 use super::sample::LogSample;
 
 /// Format of a line.
@@ -22,6 +21,15 @@ pub enum AccessLogFormat {
     /// Istio's default text format.
     #[default]
     Text,
+}
+
+/// Format of log records: a text, and attributes whose values are texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFormat {
+    /// The text: a format of the user, or else Istio's text format. `None` for no text.
+    pub body: Option<AccessLogFormat>,
+    /// Attributes, in this order.
+    pub attributes: Vec<(Arc<str>, Arc<Template>)>,
 }
 
 /// Destination of the lines.

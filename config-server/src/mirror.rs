@@ -30,6 +30,12 @@ use secrets::Secrets;
 /// Reason why reads fail before each kind is listed.
 const NOT_LISTED: &str = "the objects of the API server are not listed yet";
 
+/// Limits of the history: it is in memory beside the objects, and clients that are behind it compare contents.
+const HISTORY: HistoryLimits = HistoryLimits {
+    events: 20_000,
+    bytes: 32 << 20,
+};
+
 /// Mirror of the objects of an API server.
 #[derive(Debug)]
 pub struct MirrorStore {
@@ -49,7 +55,7 @@ impl MirrorStore {
     /// Returns an empty mirror, which reads Secrets with `client`.
     pub fn new(client: Client) -> MirrorStore {
         let start = start_of(clock::seconds_now(), rand::rng().random());
-        let objects = Arc::new(Objects::new(HistoryLimits::default(), start));
+        let objects = Arc::new(Objects::new(HISTORY, start));
         MirrorStore {
             secrets: Some(Secrets::new(client, Arc::clone(&objects))),
             objects,

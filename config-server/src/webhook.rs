@@ -139,13 +139,5 @@ fn certificate_of(
     }
 }
 
-/// Checks the text of a file with settings.
-///
-/// # Errors
-/// A message with the location of each error.
-pub fn parse_settings(file: &str, text: &str) -> Result<Settings, String> {
-    inject::stream::settings(&Settings::default(), file, text).map_err(|errors| errors.join("\n"))
-}
-
 #[cfg(test)]
 mod tests;

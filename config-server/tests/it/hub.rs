@@ -162,11 +162,11 @@ async fn hub_refuses_streams_and_reads_until_the_first_list() {
     let token = cluster.token("web", &[NAME]).await;
     // An account without rights to read the kinds: its lists are refused.
     let hub = cluster.start_without_reads().await;
-    let (status, text) = hub.ready().await;
-    assert!(
-        status == 503 && text.contains("not listed"),
-        "{status} {text}"
-    );
+    until("the certificate is served", async || {
+        let (status, text) = hub.ready().await;
+        status == 503 && text.contains("not listed")
+    })
+    .await;
     let stream = refused(
         &hub,
         &token,

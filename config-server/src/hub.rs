@@ -1,7 +1,7 @@
 //! `strait control --serve`: the hub, which follows an API server once, and serves its objects to many proxies.
 //!
 //! The server is that of `setup`, over a [`MirrorStore`]. Users are the service accounts of pods; the certificate is that of
-//! the webhook, whose CA each consenting namespace gets in a ConfigMap ([`authority`]).
+//! the webhook, whose CA each consenting namespace gets in a ConfigMap.
 
 mod authority;
 

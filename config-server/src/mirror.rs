@@ -1,6 +1,6 @@
 //! Mirror of the objects of an API server: a read-only store in memory, fed by the source of proxies.
 //!
-//! Revisions are counted here, from a start that differs by process ([`start_of`]). A revision of another replica is below
+//! Revisions are counted here, from a start that differs by process. A revision of another replica is below
 //! the history or in the future, so that no watch resumes from it: REST clients list again, and xDS compares contents.
 //! Objects stay while the API server is away. Until each kind is listed once, reads fail.
 

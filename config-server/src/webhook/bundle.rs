@@ -1,4 +1,4 @@
-//! CA of the certificate in the configurations of the webhooks. Whoever takes it out, finds it there again.
+//! CA of the certificate in the configurations of the webhooks. It is written again wherever it is taken out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

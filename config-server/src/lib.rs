@@ -1,8 +1,8 @@
 //! Config server: durable store of mesh resources with a Kubernetes API.
 //!
 //! A request passes these modules in the order of their declaration: `server` accepts and authenticates it, `api`
-//! answers it, and `store` persists its changes, or `mirror` follows an API server (`hub`). `conditions` writes findings to the status of objects, `imports`
-//! writes the ServiceImports of several clusters, and `webhook` adds sidecars to pods.
+//! answers it, and `store` persists its changes, or `mirror` follows an API server (`hub`). `conditions` writes findings
+//! to the status of objects, `imports` writes the ServiceImports of several clusters, and `webhook` adds sidecars to pods.
 
 mod setup;
 
@@ -51,6 +51,8 @@ pub mod resources;
 pub mod status;
 
 pub mod store;
+
+mod connections;
 
 mod clock;
 

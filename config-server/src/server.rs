@@ -15,24 +15,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::attempts::Attempts;
 use crate::access::{User, Users, pki};
 use crate::api::Api;
 use crate::audit::Audit;
+use crate::connections::{PATIENCE, accept, handshake, http};
 use crate::metrics::Metrics;
 use crate::proxies::{Proxies, Reporter};
 use crate::xds::Streams;
 
-/// Timeout of the TLS handshake, and of the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Grace period after the connection of its reports ended, in which a proxy may reconnect before it is removed.
 /// Proxies report every 20 s.
 const LEAVES_AFTER: Duration = Duration::from_secs(25);
@@ -41,9 +38,6 @@ pub(crate) const CONNECTIONS_MAX: usize = 20_000;
 /// Default maximum duration of a connection without an authenticated request. It keeps anonymous clients from using up
 /// the connections.
 pub(crate) const ANONYMOUS_MAX: Duration = Duration::from_secs(30);
-
-/// Maximum number of buffered bytes of an HTTP/2 response.
-const SEND_BYTES_MAX: usize = 64 << 10;
 
 /// HTTPS server of the API.
 #[derive(Clone, Debug)]
@@ -111,42 +105,19 @@ struct Peer {
 impl Server {
     /// Accepts connections until the server closes, and waits for their ends then.
     pub(crate) async fn serve(self, listener: TcpListener) {
-        let free = Arc::new(Semaphore::new(self.connections_max));
         let acceptor = TlsAcceptor::from(Arc::clone(&self.tls));
         let mut closing = self.closing.clone();
-        // Connections end with the server.
-        let mut connections = JoinSet::new();
-        loop {
-            let accepted = async {
-                let permit = Arc::clone(&free).acquire_owned().await;
-                (listener.accept().await, permit)
-            };
-            let (accepted, permit) = tokio::select! {
-                accepted = accepted => accepted,
-                () = closing.closes() => break,
-            };
-            match accepted {
-                Ok((stream, address)) => {
-                    let (server, acceptor) = (self.clone(), acceptor.clone());
-                    connections.spawn(async move {
-                        server.connection(stream, address, acceptor).await;
-                        drop(permit);
-                    });
-                    while connections.try_join_next().is_some() {}
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection cannot be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            }
-        }
-        drop(listener);
+        // connections end with the server
+        let max = self.connections_max;
+        let mut connections = accept(listener, max, closing.closes(), |stream, address| {
+            Some(self.clone().connection(stream, address, acceptor.clone()))
+        })
+        .await;
         while connections.join_next().await.is_some() {}
     }
 
     async fn connection(self, stream: TcpStream, address: SocketAddr, acceptor: TlsAcceptor) {
-        let _ = stream.set_nodelay(true);
-        let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await else {
+        let Some(stream) = handshake(acceptor, stream).await else {
             return;
         };
         let certificates = stream.get_ref().1.peer_certificates();
@@ -166,18 +137,8 @@ impl Server {
             let (server, peer) = (self.clone(), peer.clone());
             async move { Ok::<_, std::convert::Infallible>(server.handle(&peer, request).await) }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(256)
-            .max_send_buf_size(SEND_BYTES_MAX)
-            .keep_alive_interval(Some(Duration::from_secs(30)));
-        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let http = http();
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         // Errors of one connection do not affect others, and are ignored.
         tokio::select! {
             _ = connection.as_mut() => {}

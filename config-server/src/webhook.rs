@@ -81,7 +81,6 @@ impl Webhook {
         let namespaces = cluster::follow_namespaces(client, tasks);
         let version = cluster::follow_version(client, tasks);
         let (bundled, is_bundled) = watch::channel(false);
-        let (validated, _) = watch::channel(false);
         let revision = shared.settings.borrow().revision.clone();
         let certificate = shared.certificate.clone();
         tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
@@ -95,7 +94,8 @@ impl Webhook {
                 client.clone(),
                 revision,
                 certificate,
-                validated,
+                // without the CA, `failurePolicy` decides: readiness does not wait for it
+                watch::Sender::new(false),
             ));
         }
         let injector = Arc::new(Injector::new(Known {

@@ -68,7 +68,7 @@ pub(crate) fn init(context: &Context<'_>, choices: &Choices, names: Names) -> Op
     }))
 }
 
-/// Returns the arguments of the command that sets the capture up: those that differ from its defaults.
+/// Returns the arguments of the command that sets the capture up: only what differs from its defaults.
 fn capture_args(choices: &Choices) -> Vec<String> {
     let mut args = vec![
         "iptables".to_owned(),

@@ -94,13 +94,6 @@ pub(crate) fn quantity(text: &str) -> Option<f64> {
     })
 }
 
-/// Returns the known name that a misspelt one is nearest to.
-pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.map(|one| (strsim::damerau_levenshtein(name, one), one));
-    let best = scored.min_by_key(|(distance, _)| *distance)?;
-    (best.0 <= name.len().div_ceil(4)).then_some(best.1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

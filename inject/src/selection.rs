@@ -1,4 +1,4 @@
-//! Which pods are injected: those that are left alone, who consents, and what must not run as it is.
+//! Selection of pods: skips, consent, and refusals.
 
 use serde_json::Value;
 

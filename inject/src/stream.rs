@@ -49,7 +49,7 @@ pub enum Action {
 /// Format of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// That of each document.
+    /// Format of each document as it was read.
     AsRead,
     /// Differences by lines, of the documents that change.
     Diff,
@@ -252,7 +252,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Reads settings from the text of a file, over those that are there.
+/// Reads settings from the text of a file, over known ones.
 ///
 /// # Errors
 ///

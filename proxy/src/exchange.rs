@@ -188,9 +188,7 @@ fn begin<'a>(
     let mut record = Record::begin(worker, connection, log, request);
     if let Some((traced, trace)) = traced.zip(trace) {
         let id = cleaned.request_id(request.headers());
-        record.begin_trace(trace, traced, || {
-            Spans::begin(worker, traced, origin, request, id)
-        });
+        record.begin_trace(trace, traced, || Spans::begin(traced, origin, request, id));
     }
     (cleaned, record)
 }

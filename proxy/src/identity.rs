@@ -78,12 +78,31 @@ pub struct Identity {
     pub traces_by_flags: bool,
     /// Whether flags or variables say which requests are sampled, so that the mesh configuration does not.
     pub samples_by_flags: bool,
+    /// Variables of the proxy.
+    pub environment: Environment,
     /// Gateways of the Gateway API that the proxy serves.
     pub gateways: GatewaySettings,
     /// Sockets on which a sidecar accepts connections.
     pub sockets: SidecarSockets,
     /// Defaults of the mesh for settings that no rule has.
     pub mesh: MeshDefaults,
+}
+
+/// Variables of the proxy, whose values may be secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(pub Arc<BTreeMap<String, String>>);
+
+impl Environment {
+    /// Returns the value of a variable.
+    pub fn of(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// Pod that the proxy runs in.
@@ -452,6 +471,7 @@ impl Default for Identity {
             rate_limit_service: None,
             tracing: None,
             traces_by_flags: false,
+            environment: Environment::default(),
             gateways: GatewaySettings::default(),
             sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Maximum number of warnings of one answer, and of their characters: those that kubectl shows.
+/// Maximum number of warnings of one answer, and of the characters of each, as kubectl shows them.
 const WARNINGS_MAX: usize = 10;
 const WARNING_CHARS_MAX: usize = 256;
 

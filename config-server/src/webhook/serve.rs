@@ -11,15 +11,14 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::review::{Injector, Question};
+use crate::connections::{PATIENCE, accept, handshake, http};
 
 /// Maximum size of a body, in bytes.
 const BODY_BYTES_MAX: usize = 8 << 20;
@@ -27,8 +26,6 @@ const BODY_BYTES_MAX: usize = 8 << 20;
 const REVIEWS_MAX: usize = 256;
 /// Maximum number of connections at once.
 const CONNECTIONS_MAX: usize = 1_024;
-/// Timeout of a TLS handshake, of the head of a request, and of its body.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Time for requests in flight to finish at the end.
 const STOPS_AFTER: Duration = Duration::from_secs(10);
 
@@ -39,69 +36,44 @@ pub(super) async fn serve(
     injector: Arc<Injector>,
     mut closing: watch::Receiver<bool>,
 ) {
-    let (connections_max, reviews_max) =
-        (Semaphore::new(CONNECTIONS_MAX), Semaphore::new(REVIEWS_MAX));
-    let (free, reviews) = (Arc::new(connections_max), Arc::new(reviews_max));
-    let mut connections = JoinSet::new();
+    let reviews = Arc::new(Semaphore::new(REVIEWS_MAX));
     let is_closing = closing.clone();
-    loop {
-        let accepted = async {
-            let permit = Arc::clone(&free).acquire_owned().await;
-            (listener.accept().await, permit)
-        };
-        let (accepted, permit) = tokio::select! {
-            accepted = accepted => accepted,
-            _ = closing.wait_for(|is_closing| *is_closing) => break,
-        };
-        while connections.try_join_next().is_some() {}
-        match (accepted, config()) {
-            (Ok((stream, _)), Some(config)) => {
-                let (injector, reviews) = (Arc::clone(&injector), Arc::clone(&reviews));
-                let is_closing = is_closing.clone();
-                connections.spawn(async move {
-                    connection(stream, config, injector, reviews, is_closing).await;
-                    drop(permit);
-                });
-            }
-            // without a certificate the connection is closed
-            (Ok(_), None) => {}
-            (Err(error), _) => {
-                tracing::warn!(%error, "a connection cannot be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-    drop(listener);
+    let closes = async {
+        let _ = closing.wait_for(|is_closing| *is_closing).await;
+    };
+    // without a certificate the connection is closed
+    let mut connections = accept(listener, CONNECTIONS_MAX, closes, |stream, _| {
+        let (injector, reviews) = (Arc::clone(&injector), Arc::clone(&reviews));
+        let acceptor = TlsAcceptor::from(config()?);
+        Some(connection(
+            stream,
+            acceptor,
+            injector,
+            reviews,
+            is_closing.clone(),
+        ))
+    })
+    .await;
     let all = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(STOPS_AFTER, all).await;
 }
 
 async fn connection(
     stream: TcpStream,
-    config: Arc<ServerConfig>,
+    acceptor: TlsAcceptor,
     injector: Arc<Injector>,
     reviews: Arc<Semaphore>,
     mut closing: watch::Receiver<bool>,
 ) {
-    let _ = stream.set_nodelay(true);
-    let handshake = TlsAcceptor::from(config).accept(stream);
-    let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, handshake).await else {
+    let Some(stream) = handshake(acceptor, stream).await else {
         return;
     };
     let service = service_fn(move |request| {
         let (injector, reviews) = (Arc::clone(&injector), Arc::clone(&reviews));
         async move { Ok::<_, Infallible>(answer(request, &injector, &reviews).await) }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(256);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let http = http();
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|is_closing| *is_closing) => connection.as_mut().graceful_shutdown(),

@@ -1,23 +1,23 @@
 //! A review of an object that the API server is to store: what `strait check` rejects is refused, with its words.
 
-use config_loader::diagnostic::codes::common::CM021;
-use config_loader::{Diagnostic, Severity, check_object};
 use serde_json::{Value, json};
 
 use super::response::allowed;
+use crate::api::params::FieldValidation;
+use crate::api::validation;
 use crate::object;
 use crate::resources;
 
 /// Label with the revision of Istio that an object is for.
 const REVISION: &str = "istio.io/rev";
 
-/// Answers a review of an object for a revision.
+/// Answers a review of an object for a revision, with the words of the config server.
 ///
 /// An object is refused only for errors that its writer makes now: one that is being deleted, that is for another
 /// revision, or whose content stays as it is passes. Fields that the kind does not have are warnings, since the API server
-/// drops them; so is each error of a Gateway API object, which another controller may serve.
+/// drops them; so are the errors of a Gateway API object, which another controller may serve.
 pub(super) fn reviewed(request: &Value, revision: &str) -> Value {
-    let object = &request["object"];
+    let (object, before) = (&request["object"], &request["oldObject"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let served = resources::of_kind(&text(&object["apiVersion"]), &text(&object["kind"]));
     let Some((resource, _)) = served.filter(|(resource, _)| resource.row.is_some()) else {
@@ -27,27 +27,21 @@ pub(super) fn reviewed(request: &Value, revision: &str) -> Value {
     if other.is_some_and(|other| other != revision) || object::is_deleting(object) {
         return allowed(&[]);
     }
-    let before = &request["oldObject"];
-    let found = check_object(&object::text_without(object, "managedFields"));
-    let changed = config_loader::check_change(&before.to_string(), &object.to_string());
-    let changed = changed.filter(|_| !before.is_null());
-    let is_same = content(before) == content(object) && !before.is_null();
-    let is_lenient = is_same || resource.group == "gateway.networking.k8s.io";
-    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-    for one in found.into_iter().chain(changed) {
-        match one.severity {
-            Severity::Error if !is_lenient && one.code != CM021 => errors.push(shown(&one)),
-            Severity::Error | Severity::Warning => warnings.push(shown(&one)),
-            Severity::Note => {}
+    let checked = validation::check(resource, &mut object.clone(), FieldValidation::Warn);
+    let checked = checked.and_then(|warnings| {
+        if !before.is_null() {
+            validation::check_change(resource, before, object)?;
         }
+        Ok(warnings)
+    });
+    let is_lenient =
+        content(before) == content(object) || resource.group == "gateway.networking.k8s.io";
+    match checked {
+        Ok(warnings) => allowed(&warnings),
+        Err(failure) if is_lenient => allowed(&[failure.message]),
+        Err(failure) => json!({"allowed": false, "status": {
+            "code": failure.code.as_u16(), "reason": failure.reason, "message": failure.message}}),
     }
-    if errors.is_empty() {
-        return allowed(&warnings);
-    }
-    let name = object::meta(object, "name");
-    let kind = resource.qualified_kind();
-    let message = format!("{kind} {name:?} is invalid: {}", errors.join("; "));
-    json!({"allowed": false, "status": {"code": 422, "reason": "Invalid", "message": message}})
 }
 
 /// Content of an object, beside its metadata and status.
@@ -55,21 +49,6 @@ fn content(object: &Value) -> Vec<(&String, &Value)> {
     let fields = object.as_object().into_iter().flatten();
     let fields = fields.filter(|(name, _)| !["metadata", "status"].contains(&name.as_str()));
     fields.collect()
-}
-
-/// Shows a finding: its code, field, words and fix.
-fn shown(found: &Diagnostic) -> String {
-    let field = match &*found.field {
-        "" => String::new(),
-        field => format!(" {field}:"),
-    };
-    let fix = found.help.as_ref().map(|help| format!("; {help}"));
-    format!(
-        "{}{field} {}{}",
-        found.code,
-        found.message,
-        fix.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Annotations of other injectors that have no effect here, and misspelt ones.
 
+use config_loader::diagnostic::suggest::nearest;
 use serde_json::Value;
 
-use crate::grammar::near;
 use crate::json::at;
 use crate::report::Finding;
 
@@ -117,7 +117,7 @@ pub(super) fn find(pod: &Value, findings: &mut Vec<Finding>) {
             ));
         } else if GROUPS.iter().any(|group| name.starts_with(group)) {
             let known = KNOWN.into_iter().chain(OWN);
-            let near = near(
+            let near = nearest(
                 name,
                 known.chain(WITHOUT_EFFECT.iter().map(|(name, _)| *name)),
             );

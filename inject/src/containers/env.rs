@@ -15,9 +15,6 @@ const PRE_DRAIN: u64 = 5;
 /// Part of the grace period that is left for the end of the process, in seconds.
 const MARGIN: u64 = 3;
 
-/// Address of Strait's CA where the configuration comes from elsewhere.
-const STRAIT_CA: &str = "strait-control.strait-system.svc:6444";
-
 /// Workload of the pod, as far as the environment depends on it.
 pub(crate) struct Workload<'a> {
     pub(crate) owner: &'a Owner,
@@ -89,7 +86,7 @@ pub(super) fn variables(
     if control_audience(context).is_some() {
         env.set("STRAIT_CONTROL_TOKEN", "/var/run/strait/token/control");
     }
-    env.identity(choices.identity, &context.settings.control.url);
+    env.identity(choices.identity);
     let (status, metrics) = (choices.status_port, choices.metrics_port());
     env.set("STRAIT_HEALTH", &format!("[::]:{status}"));
     if metrics != status {
@@ -135,7 +132,7 @@ impl Env {
         }
     }
 
-    fn identity(&mut self, source: IdentitySource, control: &str) {
+    fn identity(&mut self, source: IdentitySource) {
         match source {
             IdentitySource::Files => {}
             IdentitySource::None => self.set("STRAIT_IDENTITY", "none"),
@@ -153,13 +150,8 @@ impl Env {
                 let socket = "unix:///var/run/strait/spiffe/spire-agent.sock";
                 self.set("SPIFFE_ENDPOINT_SOCKET", socket);
             }
-            IdentitySource::IstioCa | IdentitySource::StraitCa => {
+            IdentitySource::IstioCa => {
                 self.set("STRAIT_IDENTITY", "istio-ca");
-                // Strait's CA answers as Istio's does, where the configuration comes from
-                if source == IdentitySource::StraitCa {
-                    let address = control.strip_prefix("xds://").unwrap_or(STRAIT_CA);
-                    self.set("STRAIT_CA_ADDRESS", address);
-                }
                 self.set("STRAIT_CA_ROOT", "/var/run/strait/ca/root-cert.pem");
                 self.set("STRAIT_CA_TOKEN", "/var/run/strait/token/ca");
             }

@@ -35,7 +35,6 @@ pub(super) fn control_ca<'a>(context: &'a Context<'_>) -> Option<(&'a str, &'a s
 fn signer(source: IdentitySource) -> Option<(&'static str, &'static str)> {
     match source {
         IdentitySource::IstioCa => Some(("istio-ca", "istio-ca-root-cert")),
-        IdentitySource::StraitCa => Some(("strait-ca", "strait-ca-root")),
         IdentitySource::Csi
         | IdentitySource::Files
         | IdentitySource::None
@@ -80,10 +79,7 @@ pub(crate) fn volumes(context: &Context<'_>, choices: &Choices) -> Vec<Value> {
     match choices.identity {
         IdentitySource::Csi => volumes.push(csi("strait-spiffe", "spiffe.csi.cert-manager.io")),
         IdentitySource::WorkloadApi => volumes.push(csi("strait-spiffe-socket", "csi.spiffe.io")),
-        IdentitySource::Files
-        | IdentitySource::IstioCa
-        | IdentitySource::None
-        | IdentitySource::StraitCa => {}
+        IdentitySource::Files | IdentitySource::IstioCa | IdentitySource::None => {}
     }
     volumes.extend(choices.volumes.iter().cloned());
     volumes

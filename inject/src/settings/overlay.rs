@@ -1,9 +1,9 @@
 //! Values of a document laid over settings that are known: unknown keys and wrong types are errors.
 
+use config_loader::diagnostic::suggest::nearest;
 use serde_json::Value;
 
 use super::words::{Capture, ContainerNames, IdentitySource, Mode, Native};
-use crate::grammar::near;
 
 /// Error of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ const CHOICES: [(&str, &str); 5] = [
     ("containerNames", "strait or istio"),
     (
         "identity.source",
-        "none, files, istio-ca, strait-ca, workload-api or csi",
+        "none, files, istio-ca, workload-api or csi",
     ),
     (
         "interceptionMode",
@@ -59,7 +59,7 @@ pub(super) fn lay_over(
                 match known.get_mut(key) {
                     Some(known) => lay_over(known, value, path, errors),
                     None => {
-                        let near = near(key, known.keys().map(String::as_str));
+                        let near = nearest(key, known.keys().map(String::as_str));
                         let near = near
                             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                         let message = format!("unknown setting{near}");

@@ -66,8 +66,6 @@ pub enum IdentitySource {
     IstioCa,
     /// No certificate.
     None,
-    /// The CA of Strait.
-    StraitCa,
     /// The SPIFFE Workload API.
     WorkloadApi,
 }

@@ -27,7 +27,12 @@ const CASES: [(&str, &str, &str, u32); 5] = [
         "{capture: none, control: {url: 'kubernetes://'}}",
         31,
     ),
-    ("gateway", "native", "{identity: {source: strait-ca}}", 31),
+    (
+        "gateway",
+        "native",
+        "{identity: {source: workload-api}}",
+        31,
+    ),
 ];
 
 #[test]

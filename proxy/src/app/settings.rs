@@ -23,7 +23,7 @@ use crate::control::pod_labels::PodLabelsFile;
 use crate::control::proxy_config::ProxyConfigValues;
 use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
-use crate::identity::{Identity, MemberSettings, Mode};
+use crate::identity::{Environment, Identity, MemberSettings, Mode};
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo, LogSample};
 
@@ -117,6 +117,7 @@ impl Settings {
         for (name, value) in values.variables {
             environment.entry(name).or_insert(value);
         }
+        self.identity.environment = Environment(Arc::clone(&self.exchange.environment));
         let Some(workers) = values.workers else {
             return self;
         };

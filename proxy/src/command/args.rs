@@ -36,7 +36,9 @@ use crate::control::remote_clusters::ClustersFile;
 pub use tracing::{CompressionArg, TracingArgs};
 pub use workload::WorkloadArgs;
 
-use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay};
+use crate::identity::{
+    Environment, ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay,
+};
 use config_loader::catalog::DefaultDomain;
 use traffic::route::PathNormalization;
 
@@ -481,6 +483,7 @@ impl IdentityArgs {
             tracing: Some(Arc::default()),
             traces_by_flags: false,
             samples_by_flags: false,
+            environment: Environment::default(),
             logs_by_flags: false,
             counts_rules: false,
             gateways: self.gateways.settings(),

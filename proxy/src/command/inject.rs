@@ -32,7 +32,7 @@ pub struct InjectArgs {
     /// Input and output.
     #[command(flatten)]
     pub input: InputArgs,
-    /// File with settings, YAML: those that `--show-settings` prints
+    /// File with settings, YAML, as `--show-settings` prints them
     #[arg(long, value_name = "FILE", env = "STRAIT_INJECT_SETTINGS")]
     pub settings: Option<PathBuf>,
     /// Take the settings, and the version of Kubernetes, from the cluster of this context of the kubeconfig: ConfigMap

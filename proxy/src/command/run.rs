@@ -33,7 +33,7 @@ use crate::exchange::settings::{
     ClientCertHeader, ExchangeSettings, FAILOVER_REPLAY_BYTES, RETRY_BODY_BYTES,
     RETRY_BODY_BYTES_TOTAL,
 };
-use crate::identity::{Identity, Mode};
+use crate::identity::{Environment, Identity, Mode};
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, LogControl, LogSample};
 use crate::worker::WORKERS_MAX;
@@ -403,6 +403,7 @@ impl ServeArgs {
             notes: trace_notes,
         } = reader.read()?;
         let identity = Identity {
+            environment: Environment(Arc::clone(&exchange.environment)),
             counts_rules: self.metrics.rule_metrics == SwitchArg::On,
             logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
             tracing: traces.as_ref().map(|traces| Arc::clone(&traces.tracing)),

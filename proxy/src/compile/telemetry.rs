@@ -107,7 +107,7 @@ fn sink(log: &ProviderLog, mesh: &MeshConfig) -> Option<LogSink> {
         ProviderKind::Records(records) => {
             let text = records.text.clone();
             let format = RecordFormat {
-                body: Some(text.map_or(AccessLogFormat::Text, AccessLogFormat::Custom)),
+                body: text.map_or(AccessLogFormat::Text, AccessLogFormat::Custom),
                 attributes: records.attributes.clone(),
             };
             let target = AccessLogTarget::Otlp(OtlpLog {

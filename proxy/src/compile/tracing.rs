@@ -19,7 +19,7 @@ use crate::compile::applies::telemetries;
 use crate::compile::clusters::Clusters;
 use crate::compile::provenance::provenance_of;
 use crate::compile::providers::service_cluster;
-use crate::identity::Identity;
+use crate::identity::{Environment, Identity};
 use crate::snapshot::{Collector, CollectorHeader, SideTracing, Tracing};
 use crate::telemetry::{OtlpProtocol, OtlpSignal, SpanFormat};
 use traffic::provenance::Provenance;
@@ -54,7 +54,12 @@ pub(in crate::compile) fn tracing(
                 .and_then(|one| of_provider(one, OtlpSignal::Traces, identity, clusters));
         }
         Some(SideTracing {
-            settings: Arc::new(settings(base, &merged, tracer.as_deref())),
+            settings: Arc::new(settings(
+                base,
+                &merged,
+                tracer.as_deref(),
+                &identity.environment,
+            )),
             sampled_by: sampled_by(&telemetries, side),
             provider: merged.provider.filter(|_| tracer.is_some()),
         })
@@ -145,6 +150,7 @@ fn settings(
     base: &TracingSettings,
     merged: &MergedTracing,
     tracer: Option<&Tracer>,
+    environment: &Environment,
 ) -> TracingSettings {
     let zipkin = tracer.and_then(|tracer| match tracer.protocol {
         TracerProtocol::Zipkin {
@@ -154,7 +160,8 @@ fn settings(
         TracerProtocol::Grpc | TracerProtocol::Http => None,
     });
     let path_bytes_max = tracer.and_then(|tracer| tracer.path_bytes_max);
-    let own_tags = merged.custom_tags.as_deref().map(custom_tags);
+    let own_tags = merged.custom_tags.as_deref();
+    let own_tags = own_tags.map(|tags| custom_tags(tags, environment));
     TracingSettings {
         random: merged.sampling.map_or(base.random, Percent::of),
         reports: base.reports && !merged.disables_reporting,
@@ -181,7 +188,8 @@ fn of_proxy(flags: &Arc<TracingSettings>, identity: &Identity) -> Arc<TracingSet
         return Arc::clone(flags);
     };
     let sampling = own.sampling.filter(|_| !identity.samples_by_flags);
-    let tags = own.custom_tags.as_deref().map(custom_tags);
+    let tags = own.custom_tags.as_deref();
+    let tags = tags.map(|tags| custom_tags(tags, &identity.environment));
     Arc::new(TracingSettings {
         random: sampling.unwrap_or(flags.random),
         has_istio_tags: own.has_istio_tags.unwrap_or(flags.has_istio_tags),
@@ -191,7 +199,7 @@ fn of_proxy(flags: &Arc<TracingSettings>, identity: &Identity) -> Arc<TracingSet
     })
 }
 
-fn custom_tags(written: &[WrittenTag]) -> Vec<CustomTag> {
+fn custom_tags(written: &[WrittenTag], environment: &Environment) -> Vec<CustomTag> {
     let tags = written.iter().filter_map(|tag| {
         let source = match &tag.source {
             WrittenSource::Literal(text) => TagSource::Literal(Arc::clone(text)),
@@ -199,10 +207,10 @@ fn custom_tags(written: &[WrittenTag]) -> Vec<CustomTag> {
                 name: HeaderName::try_from(&**name).ok()?,
                 default: default.clone(),
             },
-            WrittenSource::Environment(name, default) => TagSource::Environment {
-                name: Arc::clone(name),
-                default: default.clone(),
-            },
+            WrittenSource::Environment(name, default) => {
+                let own = environment.of(name).map(Arc::from);
+                TagSource::Literal(own.or_else(|| default.clone())?)
+            }
             // without effect, which validation has told
             WrittenSource::Formatter(_) => return None,
         };

@@ -215,13 +215,6 @@ pub struct CustomTag {
 /// Source of the value of a custom tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagSource {
-    /// Variable of the proxy.
-    Environment {
-        /// Name of the variable.
-        name: Arc<str>,
-        /// Value without the variable; none for no attribute.
-        default: Option<Arc<str>>,
-    },
     /// The same text for every request.
     Literal(Arc<str>),
     /// First line of a header of the request, as received.

@@ -59,7 +59,7 @@ pub(super) fn format() -> Result<RecordFormat, String> {
         }
     }
     Ok(RecordFormat {
-        body: Some(AccessLogFormat::Text),
+        body: AccessLogFormat::Text,
         attributes,
     })
 }

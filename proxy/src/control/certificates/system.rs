@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use webpki_root_certs::TLS_SERVER_ROOT_CERTS;
 
 use super::file::file;
 use crate::tls::Problem;
+use crate::tls::pem::{CERTIFICATE, pem};
 use crate::tls::store::NamedContent;
 
 /// Environment variable with the path of the file, as for OpenSSL.
@@ -45,13 +44,9 @@ fn find(named: Option<&str>, files: &[&str]) -> Result<NamedContent, Problem> {
 
 /// Returns the certificates in the binary, in PEM.
 fn built_in() -> Vec<u8> {
-    let mut pem = String::new();
-    for certificate in TLS_SERVER_ROOT_CERTS {
-        pem.push_str("-----BEGIN CERTIFICATE-----\n");
-        STANDARD.encode_string(certificate, &mut pem);
-        pem.push_str("\n-----END CERTIFICATE-----\n");
-    }
-    pem.into_bytes()
+    let certificates = TLS_SERVER_ROOT_CERTS.iter();
+    let blocks = certificates.map(|certificate| pem(CERTIFICATE, certificate));
+    blocks.collect::<String>().into_bytes()
 }
 
 #[cfg(test)]

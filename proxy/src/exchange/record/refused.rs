@@ -44,7 +44,7 @@ pub(super) fn report(
         is_tunnel: false,
         own: &worker.traces.own,
     };
-    let spans = Spans::begin(worker, traced, &origin, request, None);
+    let spans = Spans::begin(traced, &origin, request, None);
     if !worker.traces.queue.add(1, |out| spans.write(&end, out)) {
         worker.count(Counter::TraceSpansQueue);
     }

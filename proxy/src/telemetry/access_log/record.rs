@@ -2,8 +2,6 @@
 //!
 //! Source: `opentelemetry/proto/logs/v1/logs.proto`, message `LogRecord`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use traffic::filter::{Needs, TemplateContext};
 
 use super::custom;
@@ -11,12 +9,12 @@ use super::entry::Entry;
 use super::sample::LogSample;
 use super::settings::{AccessLogFormat, RecordFormat};
 use super::timestamp::Timestamp;
-use crate::telemetry::otlp::protobuf::{bytes, fixed32, fixed64, integer, message};
+use crate::telemetry::otlp::protobuf::{bytes, fixed32, fixed64, integer, message, unix_nanos};
 
 impl RecordFormat {
     /// Adds the headers that records show.
     pub(super) fn add_needs(&self, needs: &mut Needs) {
-        if let Some(AccessLogFormat::Custom(format)) = &self.body {
+        if let AccessLogFormat::Custom(format) = &self.body {
             format.add_needs(needs);
         }
         for (_, value) in &self.attributes {
@@ -34,16 +32,14 @@ impl RecordFormat {
         let end = entry.start + entry.duration;
         let finished = context.finished;
         message(out, 2, |out| {
-            fixed64(out, 1, nanos(entry.start));
+            fixed64(out, 1, unix_nanos(entry.start));
             integer(
                 out,
                 2,
                 severity(entry, finished.is_some_and(|one| one.is_tcp)),
             );
-            if let Some(format) = &self.body {
-                let text = text(format, entry, context);
-                message(out, 5, |out| bytes(out, 1, &text));
-            }
+            let text = text(&self.body, entry, context);
+            message(out, 5, |out| bytes(out, 1, &text));
             for (key, value) in &self.attributes {
                 message(out, 6, |out| {
                     bytes(out, 1, key.as_bytes());
@@ -57,7 +53,7 @@ impl RecordFormat {
                 bytes(out, 9, &trace.trace_id);
                 bytes(out, 10, &trace.span_id);
             }
-            fixed64(out, 11, nanos(end));
+            fixed64(out, 11, unix_nanos(end));
         });
     }
 }
@@ -81,9 +77,4 @@ fn severity(entry: &Entry<'_>, is_tcp: bool) -> u64 {
         400.. => 13,
         _ => 9,
     }
-}
-
-fn nanos(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
 }

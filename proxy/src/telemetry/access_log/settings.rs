@@ -26,8 +26,8 @@ pub enum AccessLogFormat {
 /// Format of log records: a text, and attributes whose values are texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordFormat {
-    /// The text: a format of the user, or else Istio's text format. `None` for no text.
-    pub body: Option<AccessLogFormat>,
+    /// The text: a format of the user, or Istio's text format.
+    pub body: AccessLogFormat,
     /// Attributes, in this order.
     pub attributes: Vec<(Arc<str>, Arc<Template>)>,
 }

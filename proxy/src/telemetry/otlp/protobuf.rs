@@ -1,5 +1,13 @@
 //! Writes protobuf fields into a buffer, without a tree of messages in between.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Nanoseconds since 1970, as messages have times.
+pub(crate) fn unix_nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
 /// Appends a varint.
 pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

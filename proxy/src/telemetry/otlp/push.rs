@@ -5,7 +5,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::batch::Batch;
 use super::metrics::Converter;
+use super::protobuf::unix_nanos;
 use super::queue::Spans;
 use super::response::Outcome;
 use super::signal::OtlpSignal;
@@ -72,7 +73,7 @@ impl MetricPush {
         let run = move || async move {
             let mut push = Push {
                 transport: transport(),
-                start: nanos(),
+                start: unix_nanos(SystemTime::now()),
                 settings,
                 page: Box::new(page),
                 told: None,
@@ -125,7 +126,7 @@ impl Push {
     }
 
     async fn push(&mut self) {
-        let mut converter = Converter::new(self.start, nanos());
+        let mut converter = Converter::new(self.start, unix_nanos(SystemTime::now()));
         for chunk in (self.page)() {
             converter.add(&String::from_utf8_lossy(&chunk));
         }
@@ -170,10 +171,4 @@ impl Push {
             tracing::warn!(endpoint, reason, "{items} cannot be exported");
         }
     }
-}
-
-/// Now, in nanoseconds since 1970.
-fn nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
 }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use http::{HeaderValue, Method, Uri, Version};
 
@@ -85,16 +84,6 @@ pub(super) struct SpanAttributes<'a> {
     tags: &'a [CustomTag],
 }
 
-/// The value that a request has, else the default.
-fn or_default<'v>(
-    value: &'v Option<HeaderValue>,
-    default: &'v Option<Arc<str>>,
-) -> Option<Cow<'v, [u8]>> {
-    let value = value.as_ref().map(HeaderValue::as_bytes);
-    let default = || default.as_ref().map(|text| text.as_bytes());
-    value.or_else(default).map(Cow::Borrowed)
-}
-
 impl<'a> SpanAttributes<'a> {
     /// Attributes of a span without custom tags.
     pub(super) fn untagged(settings: &TracingSettings, out: &'a mut Vec<u8>) -> Self {
@@ -109,13 +98,13 @@ impl<'a> SpanAttributes<'a> {
     pub(super) fn new(spans: &'a Spans, out: &'a mut Vec<u8>) -> Self {
         let settings = &*spans.settings;
         let mut attributes = Self::untagged(settings, out);
-        for (tag, value) in settings.custom_tags.iter().zip(&spans.tags) {
+        for (tag, header) in settings.custom_tags.iter().zip(&spans.tags) {
             let value = match &tag.source {
-                TagSource::Environment { default, .. } => or_default(value, default),
                 TagSource::Literal(text) => Some(Cow::Borrowed(text.as_bytes())),
-                TagSource::Header { name, default } => match value {
+                TagSource::Header { name, default } => match header {
                     Some(_) if is_secret(name.as_str()) => Some(Cow::Borrowed(&b"[redacted]"[..])),
-                    value => or_default(value, default),
+                    Some(value) => Some(Cow::Borrowed(value.as_bytes())),
+                    None => default.as_ref().map(|text| Cow::Borrowed(text.as_bytes())),
                 },
             };
             if let Some(value) = value {

@@ -17,7 +17,6 @@ use crate::exchange::select::find_route::Found;
 use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::trace::X_CLIENT_TRACE_ID;
 use crate::exchange::trace_parts::OwnAttributes;
-use crate::exchange::worker::Worker;
 use crate::pool::Phases;
 use crate::snapshot::{Direction, Traced, VirtualHost};
 use crate::telemetry::RequestRecord;
@@ -78,7 +77,6 @@ pub(super) struct Head {
 impl Spans {
     /// Begins the spans of a request with this request id.
     pub(in crate::exchange) fn begin<B>(
-        worker: &Worker,
         traced: Traced<'_>,
         origin: &Origin,
         request: &Request<B>,
@@ -90,10 +88,6 @@ impl Spans {
         let tags = traced.settings.custom_tags.iter();
         let tags = tags.map(|tag| match &tag.source {
             TagSource::Header { name, .. } => value(name),
-            TagSource::Environment { name, .. } => {
-                let value = worker.settings.environment.get(&**name)?;
-                HeaderValue::from_str(value).ok()
-            }
             TagSource::Literal(_) => None,
         });
         Self {

@@ -85,7 +85,7 @@ fn patch_and_diff_have_only_what_changes() {
     let diff = run(&text, Action::Annotate, Format::Diff).unwrap().text;
     assert_eq!(
         diff,
-        "@@\n kind: Pod\n metadata:\n   name: web\n+  labels:\n+    strait.io/inject: enabled\n spec:\n   containers:\n   - name: web\n"
+        "@@ -2,6 +2,8 @@\n kind: Pod\n metadata:\n   name: web\n+  labels:\n+    strait.io/inject: enabled\n spec:\n   containers:\n   - name: web\n"
     );
 }
 

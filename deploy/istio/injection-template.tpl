@@ -63,6 +63,10 @@ spec:
     - {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
     - {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
     - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+    # as in the template of Istio's own sidecar
+    {{- range $key, $value := .ProxyConfig.ProxyMetadata }}
+    - {name: {{ $key | quote }}, value: {{ $value | quote }}}
+    {{- end }}
     startupProbe: {httpGet: {path: /healthz/ready, port: 15020}, periodSeconds: 1, failureThreshold: 600}
     readinessProbe: {httpGet: {path: /healthz/ready, port: 15020}, periodSeconds: 2, failureThreshold: 4}
     lifecycle: {preStop: {exec: {command: [/strait, drain]}}}

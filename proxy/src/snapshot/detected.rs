@@ -12,6 +12,8 @@ use crate::tls::ServerTls;
 pub struct Detected {
     /// HTTP, in plain text or inside mutual TLS of the mesh; `None` to proxy it as raw TCP.
     pub http: Option<Arc<HttpHosts>>,
+    /// Whether the port declares HTTP: a client whose ALPN names raw bytes of the mesh (`istio`) sends requests, too.
+    pub declares_http: bool,
     /// Handling of TLS connections.
     pub tls: TlsBytes,
     /// All other connections, as raw TCP.
@@ -72,11 +74,13 @@ impl Detected {
     pub fn is_same(&self, other: &Self) -> bool {
         let Self {
             http,
+            declares_http,
             tls,
             opaque,
             client_first,
         } = self;
-        http.as_ref().map(Arc::as_ptr) == other.http.as_ref().map(Arc::as_ptr)
+        *declares_http == other.declares_http
+            && http.as_ref().map(Arc::as_ptr) == other.http.as_ref().map(Arc::as_ptr)
             && tls.is_same(&other.tls)
             && Arc::ptr_eq(opaque, &other.opaque)
             && *client_first == other.client_first

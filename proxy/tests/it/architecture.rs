@@ -113,6 +113,7 @@ const SERVER: Rows = &[
     ("clock", 0, &[]),
     ("files", 0, &[]),
     ("lease", 0, &[]),
+    ("connections", 0, &[]),
     ("remote", 0, &[]),
     ("resources", 0, &[]),
     ("store", 1, &[]),

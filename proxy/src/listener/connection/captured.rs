@@ -197,7 +197,7 @@ async fn tls<A: Handler>(
     };
     let routes = match &detected.tls {
         TlsBytes::Mesh(mesh) if mesh.strict || is_of_mesh(&hello) => {
-            let carries_bytes = carries_bytes(&hello);
+            let carries_bytes = !detected.declares_http && carries_bytes(&hello);
             let inside = shake_hands(connection, mesh, &hello, due).await?;
             return inside_mesh(inside, detected, carries_bytes).await;
         }

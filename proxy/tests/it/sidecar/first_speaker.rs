@@ -207,3 +207,28 @@ fn alpn_of_bytes_on_an_undeclared_port_is_not_waited_for() {
     }
     assert_eq!(server.counted("handshake_timeout"), 0.0);
 }
+
+#[test]
+fn alpn_of_bytes_on_a_port_that_declares_http_carries_requests() {
+    for protocol in ["HTTP", "GRPC"] {
+        let (app, accepted) = listening();
+        let server = Server::start(app, protocol, &[]);
+        let (session, stream) = server.visitor(&["istio"]);
+        let mut client = StreamOwned::new(session, stream);
+        client
+            .write_all(b"GET / HTTP/1.1\r\nhost: web\r\n\r\n")
+            .unwrap();
+        let mut workload = accepted.recv_timeout(DEADLINE).unwrap();
+        if protocol == "GRPC" {
+            // HTTP/2 to the workload: the request was read
+            assert_eq!(read_line(&mut workload), "PRI * HTTP/2.0\r\n");
+            continue;
+        }
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            head += &read_line(&mut workload);
+        }
+        let id = "URI=spiffe://cluster.local/ns/default/sa/client";
+        assert!(head.contains(id), "{head}");
+    }
+}

@@ -293,9 +293,10 @@ fn add(made: &mut Made<'_>, inbound: Inbound, clusters: &mut Clusters<'_>) {
         _ => detected(
             Detected {
                 http,
+                declares_http: is_http && carries != Carries::Detect,
                 tls,
                 opaque,
-                client_first: Box::default(),
+                ..Detected::default()
             },
             before,
         ),

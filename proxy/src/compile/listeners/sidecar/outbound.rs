@@ -306,6 +306,7 @@ fn add(
         tls,
         opaque,
         client_first: client_first.into(),
+        ..Detected::default()
     };
     let wanted = Wanted {
         direction: Direction::Outbound,

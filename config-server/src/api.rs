@@ -4,6 +4,7 @@ mod apply;
 pub mod changes;
 pub mod collector;
 pub mod decode;
+pub mod definitions;
 pub mod deletion;
 pub mod discovery;
 mod duplicates;

@@ -15,6 +15,8 @@ pub mod completions;
 
 pub mod control;
 
+pub mod crds;
+
 pub mod demo;
 
 mod duration;
@@ -103,6 +105,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Be a backend that says who it is, or a client that counts who responds
     Backend(backend::BackendArgs),
+    /// Print the CustomResourceDefinitions of the kinds that are read
+    Crds(crds::CrdsArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the version
@@ -175,6 +179,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Control(args) => control::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Backend(args) => backend::run(args),
+        Command::Crds(args) => crds::run(&args),
         Command::Completions(args) => completions::run(args, command_line()),
         Command::Version => version(),
     }

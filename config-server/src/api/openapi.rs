@@ -219,16 +219,8 @@ fn schema(resource: &Resource, version: &str, references: &str) -> Value {
         "kind": text("The kind of the object."),
         "metadata": {"allOf": [{"$ref": format!("{references}{META}")}], "description": "Name, namespace, labels."},
     });
-    match resource.row {
-        Some(row) => add_fields(row, &mut properties),
-        None => {
-            let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-            properties["spec"] = any;
-        }
-    }
-    if resource.api.has_status && properties["status"].is_null() {
-        properties["status"] =
-            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    for (name, schema) in fields(resource) {
+        properties[name] = schema;
     }
     json!({
         "type": "object",
@@ -236,6 +228,19 @@ fn schema(resource: &Resource, version: &str, references: &str) -> Value {
         "properties": properties,
         "x-kubernetes-group-version-kind": [gvk(resource, version)],
     })
+}
+
+/// Returns the schemas of the fields of a kind, beside `apiVersion`, `kind` and `metadata`.
+pub(super) fn fields(resource: &Resource) -> Map<String, Value> {
+    let any = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut fields = match resource.row {
+        Some(row) => of_row(row),
+        None => Map::from_iter([("spec".to_owned(), any())]),
+    };
+    if resource.api.has_status {
+        fields.entry("status").or_insert_with(any);
+    }
+    fields
 }
 
 /// Field with its nested fields.
@@ -282,7 +287,7 @@ impl Tree {
     }
 }
 
-fn add_fields(row: &Row, properties: &mut Value) {
+fn of_row(row: &Row) -> Map<String, Value> {
     let mut root = Tree::default();
     for field in (row.fields)() {
         let path = match row.body {
@@ -299,9 +304,10 @@ fn add_fields(row: &Row, properties: &mut Value) {
         }
         at.holds = field.holds;
     }
-    for (name, field) in &root.fields {
-        properties[name] = field.schema(row.kind.as_str(), name);
-    }
+    let fields = root.fields.iter();
+    let schema =
+        |(name, field): (&String, &Tree)| (name.clone(), field.schema(row.kind.as_str(), name));
+    fields.map(schema).collect()
 }
 
 #[cfg(test)]

@@ -102,6 +102,12 @@
 - {name: STRAIT_WORKLOAD_CERT, value: {{ printf "/etc/certs/%s" .secret.certificate | quote }}}
 - {name: STRAIT_WORKLOAD_KEY, value: {{ printf "/etc/certs/%s" .secret.key | quote }}}
 - {name: STRAIT_MESH_CA, value: {{ printf "/etc/certs/%s" .secret.ca | quote }}}
+{{- else if eq .source "istio-ca" }}
+- {name: STRAIT_IDENTITY, value: istio-ca}
+- {name: STRAIT_SERVICE_ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}
+- {name: STRAIT_CA_ADDRESS, value: {{ .address | quote }}}
+- {name: STRAIT_CA_ROOT, value: /etc/certs/root-cert.pem}
+- {name: STRAIT_CA_TOKEN, value: /etc/certs/token}
 {{- end }}
 {{- with .trustDomain }}
 - {name: STRAIT_TRUST_DOMAIN, value: {{ . | quote }}}
@@ -121,7 +127,7 @@
 {{- else if .Values.state.enabled }}
 - {name: state, mountPath: /var/lib/strait}
 {{- end }}
-{{- if eq .Values.identity.source "secret" }}
+{{- if ne .Values.identity.source "none" }}
 - {name: identity, mountPath: /etc/certs, readOnly: true}
 {{- end }}
 {{- end }}
@@ -134,5 +140,11 @@
 {{- end }}
 {{- if eq .Values.identity.source "secret" }}
 - {name: identity, secret: {secretName: {{ .Values.identity.secret.name | quote }}}}
+{{- else if eq .Values.identity.source "istio-ca" }}
+- name: identity
+  projected:
+    sources:
+      - configMap: {name: istio-ca-root-cert, items: [{key: root-cert.pem, path: root-cert.pem}]}
+      - serviceAccountToken: {path: token, audience: istio-ca, expirationSeconds: 43200}
 {{- end }}
 {{- end }}

@@ -10,6 +10,7 @@ use config_server::access::{Role, pki, tokens};
 use config_server::store::etcd::EtcdSettings;
 
 use super::gateways::GatewayControllerArgs;
+use super::identities::{IdentitiesArgs, IdentityArgs};
 use super::inject::WebhookArgs;
 use super::status::StatusArgs;
 use crate::command::args::{read_clusters_file, socket_address};
@@ -33,6 +34,7 @@ Examples:
   strait control --status-for kubernetes://east
   strait control --imports-between kubernetes://east=eu/a/prod/east,kubernetes://west=eu/b/prod/west --clusters clusters.yaml
   strait control --inject --lease-namespace strait-system --health 0.0.0.0:15021
+  strait control --data /var/lib/strait --issue-identities
   strait control --serve kubernetes:// --inject --lease-namespace strait-system --health 0.0.0.0:15021")]
 pub struct ControlArgs {
     /// Subcommand; the server runs without one.
@@ -156,6 +158,9 @@ pub struct ServerArgs {
     /// The webhook that adds sidecars.
     #[command(flatten)]
     pub webhook: WebhookArgs,
+    /// The CA of workloads.
+    #[command(flatten)]
+    pub identities: IdentitiesArgs,
     /// Log filter: a level, or directives
     #[arg(
         long,
@@ -231,6 +236,8 @@ pub enum ControlCommand {
     Status(StatusArgs),
     /// Create, list and revoke the tokens of users
     Token(TokenArgs),
+    /// Show and rotate the CA of --issue-identities, and create join tokens
+    Identity(IdentityArgs),
     /// Apply the resources in files, as often as needed: what is as in the files stays as it is
     ///
     /// Needs the server stopped, unless its objects are in etcd; kubectl applies files to a running one. An object with an
@@ -353,7 +360,7 @@ fn lifetime(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses `kubernetes://[CONTEXT]`.
-fn own_cluster(text: &str) -> Result<ApiServer, String> {
+pub(super) fn own_cluster(text: &str) -> Result<ApiServer, String> {
     let server: ApiServer = text.parse()?;
     match server.cluster {
         None => Ok(server),

@@ -13,7 +13,8 @@ use super::args::DataArgs;
 use super::wait::block_on;
 use crate::command::exit::{counted, show};
 
-fn location(data: &DataArgs) -> Location {
+/// Returns the storage location that arguments name.
+pub(super) fn location(data: &DataArgs) -> Location {
     Location {
         data: data.data.clone(),
         etcd: data.etcd.settings(),

@@ -185,7 +185,8 @@ impl Cluster {
             "audiences": [audience], "expirationSeconds": 3600, "boundObjectRef": bound,
         }});
         let request: TokenRequest = serde_json::from_value(request).unwrap();
-        let answer = accounts.create_token_request(account, &PostParams::default(), &request);
+        let params = PostParams::default();
+        let answer = accounts.create_token_request(account, &params, &request);
         answer.await.unwrap().status.unwrap().token.unwrap()
     }
 

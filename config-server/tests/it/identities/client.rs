@@ -43,7 +43,7 @@ pub enum Proof {
 }
 
 /// Certificate of a workload, with its key and the roots that it trusts.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Workload {
     pub chain: Vec<String>,
     pub roots: String,

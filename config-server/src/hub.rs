@@ -77,7 +77,7 @@ impl Hub {
         let (proxies, metrics) = (Arc::<Proxies>::default(), Arc::<Metrics>::default());
         let attempts = Arc::<Attempts>::default();
         let remote = Remote::new(api_server, kubeconfig);
-        let issue = self.identities.as_ref().map(|issue| {
+        let identities = self.identities.as_ref().map(|issue| {
             let of_server = OfServer {
                 failed: Arc::clone(&attempts),
                 metrics: Arc::clone(&metrics),
@@ -85,24 +85,9 @@ impl Hub {
             };
             let keep = Keep::of_cluster(shared.client.clone(), &shared.namespace);
             let reviews = Reviews::of(remote.clone(), identities::AUDIENCE);
-            Identities::of_cluster(issue, reviews, keep, of_server)
+            Identities::of_cluster(issue, (reviews, keep), of_server, tasks)
         });
-        let revision = shared.settings.borrow().revision.clone();
-        let publish = Publish::new(shared.client.clone(), revision);
-        let identities = issue.map(|(identities, follow)| {
-            tasks.spawn(follow);
-            tasks.spawn(
-                publish
-                    .clone()
-                    .follow(IDENTITY_ROOTS, identities.in_use(), |keys| keys.roots()),
-            );
-            identities
-        });
-        tasks.spawn(
-            publish.follow(HUB_CA, shared.certificate.clone(), |served| {
-                &served.authorities
-            }),
-        );
+        publish(shared, identities.as_ref(), tasks);
         let api = Api::new(Arc::clone(&mirror) as Arc<dyn Store>);
         let server = Server {
             xds: Streams::new(&api, &proxies, &metrics),
@@ -136,6 +121,18 @@ impl Hub {
             server: tokio::spawn(server.serve(listener)),
         })
     }
+}
+
+/// Publishes what workloads trust to the namespaces that ask for sidecars.
+fn publish(shared: &Shared, identities: Option<&Identities>, tasks: &mut JoinSet<()>) {
+    let revision = shared.settings.borrow().revision.clone();
+    let publish = Publish::new(shared.client.clone(), revision);
+    if let Some(identities) = identities {
+        let publish = publish.clone();
+        tasks.spawn(publish.follow(IDENTITY_ROOTS, identities.in_use(), |keys| keys.roots()));
+    }
+    let certificate = shared.certificate.clone();
+    tasks.spawn(publish.follow(HUB_CA, certificate, |served| &served.authorities));
 }
 
 /// Records changes for the reports of proxies, from the end of the first list on.

@@ -13,29 +13,30 @@ mod join;
 mod keep;
 mod pace;
 mod profile;
+mod values;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use rustls::server::danger::ClientCertVerifier;
 use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use serde_json::json;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tonic::Status;
 
-use self::call::CertificateRequest;
+use self::call::{CertificateRequest, Sign};
 use self::caller::{Caller, Callers, JoinedCallers, Proof, unauthenticated};
 use self::in_use::Source;
 use self::pace::Pace;
 use self::profile::CheckedRequest;
+use self::values::now;
 use crate::access::attempts::Attempts;
+use crate::access::pki::Verifier;
 use crate::access::reviews::Reviews;
 use crate::api::respond::Body;
 use crate::audit::Audit;
@@ -84,8 +85,6 @@ struct Parts {
     failed: Arc<Attempts>,
     metrics: Arc<Metrics>,
     audit: Option<Arc<Audit>>,
-    /// Store whose commands about the CA are run for an admin; `None` if the keys are elsewhere.
-    store: Option<Arc<dyn Store>>,
 }
 
 impl std::fmt::Debug for Identities {
@@ -109,33 +108,34 @@ pub(crate) struct Client<'a> {
 }
 
 impl Identities {
-    /// Returns the CA of a server with a store, for workloads that join by token, and the task that keeps its keys.
+    /// Returns the CA of a server with a store, for workloads that join by token. `tasks` gets the one that keeps its keys.
     pub(crate) fn of_store(
         settings: &IssueIdentities,
         store: &Arc<dyn Store>,
         server: OfServer,
-    ) -> (Self, impl Future<Output = ()> + use<>) {
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
         let callers = Callers::Joined(JoinedCallers {
             store: Arc::clone(store),
             trust_domain: settings.trust_domain.clone(),
             chain_max: settings.times.renewal_chain_max,
         });
         let keep = Keep::Store(Arc::clone(store));
-        Self::new(settings, callers, keep, server, Some(Arc::clone(store)))
+        Self::new(settings, callers, keep, server, tasks)
     }
 
-    /// Returns the CA of a cluster, for tokens that its API server reviews, and the task that keeps its keys.
+    /// Returns the CA of a cluster, for tokens that its API server reviews. `tasks` gets the one that keeps its keys.
     pub(crate) fn of_cluster(
         settings: &IssueIdentities,
-        reviews: Reviews,
-        keep: Keep,
+        (reviews, keep): (Reviews, Keep),
         server: OfServer,
-    ) -> (Self, impl Future<Output = ()> + use<>) {
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
         let callers = Callers::Reviewed {
             reviews: Arc::new(reviews),
             allows_unbound: settings.allows_unbound,
         };
-        Self::new(settings, callers, keep, server, None)
+        Self::new(settings, callers, keep, server, tasks)
     }
 
     fn new(
@@ -143,14 +143,15 @@ impl Identities {
         callers: Callers,
         keep: Keep,
         server: OfServer,
-        store: Option<Arc<dyn Store>>,
-    ) -> (Self, impl Future<Output = ()> + use<>) {
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
         let (sender, in_use) = watch::channel(None);
         let source = match &settings.files {
             Some(files) => Source::Files(files.clone()),
             None => Source::Keep(keep),
         };
-        let identities = Self(Arc::new(Parts {
+        tasks.spawn(in_use::follow(source, settings.times, sender));
+        Self(Arc::new(Parts {
             trust_domain: settings.trust_domain.clone(),
             life_max: settings.times.life_max,
             callers,
@@ -160,9 +161,7 @@ impl Identities {
             failed: server.failed,
             metrics: server.metrics,
             audit: server.audit,
-            store,
-        }));
-        (identities, in_use::follow(source, settings.times, sender))
+        }))
     }
 
     /// Returns the keys in use.
@@ -178,7 +177,10 @@ impl Identities {
 
     /// Runs a command of an admin.
     pub(crate) async fn run(&self, body: &[u8]) -> Result<serde_json::Value, Failure> {
-        let store = self.0.store.as_ref().ok_or_else(Failure::unknown_path)?;
+        // users of the API of a cluster are proxies: commands are run where the keys are
+        let Callers::Joined(JoinedCallers { store, .. }) = &self.0.callers else {
+            return Err(Failure::unknown_path());
+        };
         let command = serde_json::from_slice(body);
         let command: Command = command.map_err(|error| Failure::bad_request(error.to_string()))?;
         let keep = Keep::Store(Arc::clone(store));
@@ -194,11 +196,11 @@ impl Identities {
     ) -> (Response<Body>, bool) {
         match self.caller(&client, request.headers()).await {
             Ok(caller) => {
-                let (identities, address) = (self.clone(), client.address);
-                (
-                    call::answer(identities, caller, address, request).await,
-                    true,
-                )
+                let (parts, address) = (Arc::clone(&self.0), client.address);
+                let sign: Sign = Box::new(move |request| {
+                    Box::pin(async move { parts.signed(&caller, address, &request).await })
+                });
+                (call::answer(request, sign).await, true)
             }
             Err(failure) => {
                 self.0
@@ -254,6 +256,24 @@ impl Identities {
 }
 
 impl Parts {
+    /// Signs the key of a request for a caller, and records a refusal.
+    async fn signed(
+        &self,
+        caller: &Caller,
+        address: IpAddr,
+        request: &CertificateRequest,
+    ) -> Result<Vec<String>, Status> {
+        let signed = self.sign(caller, address, request).await;
+        if let Err(status) = &signed {
+            let account = format!("{}/{}", caller.namespace, caller.service_account);
+            let line = json!({
+                "refused": status.message(), "account": account, "pod": caller.pod,
+            });
+            self.record(address, &line);
+        }
+        signed
+    }
+
     /// Signs the key of a request for a caller. Returns the certificates: its own, those above it, and the roots last.
     async fn sign(
         &self,
@@ -317,6 +337,7 @@ impl Parts {
 
     /// Writes a line about a certificate or a refusal.
     fn record(&self, address: IpAddr, about: &serde_json::Value) {
+        self.metrics.certificate(about["refused"].is_null());
         let mut line = json!({"time": clock::now(), "verb": "issue", "address": address});
         if let (Some(line), Some(about)) = (line.as_object_mut(), about.as_object()) {
             line.extend(about.clone());
@@ -332,8 +353,21 @@ impl Parts {
 /// either; what its certificate means is verified again.
 #[derive(Debug)]
 pub(crate) struct EitherVerifier {
-    pub(crate) users: Arc<dyn ClientCertVerifier>,
-    pub(crate) in_use: KeysInUse,
+    users: Verifier,
+    in_use: KeysInUse,
+}
+
+impl EitherVerifier {
+    /// Returns the verifier of users, and of workloads if the server is their CA.
+    pub(crate) fn of(users: &Verifier, identities: Option<&Identities>) -> Verifier {
+        match identities {
+            Some(identities) => Arc::new(Self {
+                users: Arc::clone(users),
+                in_use: identities.in_use(),
+            }),
+            None => Arc::clone(users),
+        }
+    }
 }
 
 impl ClientCertVerifier for EitherVerifier {
@@ -388,33 +422,4 @@ impl ClientCertVerifier for EitherVerifier {
     fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
         self.users.supported_verify_schemes()
     }
-}
-
-/// Returns the time in seconds since 1970.
-fn now() -> i64 {
-    i64::try_from(clock::seconds_now()).unwrap_or(i64::MAX)
-}
-
-/// Converts seconds since 1970 to a time.
-fn time(seconds: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(seconds.try_into().unwrap_or_default())
-}
-
-/// Reads one certificate in PEM.
-fn pem(text: &str) -> Result<CertificateDer<'static>, String> {
-    CertificateDer::from_pem_slice(text.as_bytes()).map_err(|error| error.to_string())
-}
-
-/// Returns bytes as PEM with this label.
-fn encoded(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<&str> = text
-        .as_bytes()
-        .chunks(64)
-        .map(|line| std::str::from_utf8(line).unwrap_or_default())
-        .collect();
-    format!(
-        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
-        lines.join("\n")
-    )
 }

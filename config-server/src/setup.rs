@@ -161,58 +161,30 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     files::check_restored(data)?;
     let (store, users, is_leader) = open(settings).await?;
     let (attempts, metrics) = (Arc::<Attempts>::default(), Arc::<Metrics>::default());
-    let audit = Audit::at(data.join("audit.log")).map_err(in_data)?;
-    let audit = Some(Arc::new(audit));
+    let audit = Audit::at(data.join("audit.log")).map(Arc::new);
+    let audit = Some(audit.map_err(in_data)?);
     let of_server = OfServer {
         failed: Arc::clone(&attempts),
         metrics: Arc::clone(&metrics),
         audit: audit.clone(),
     };
     let mut tasks = JoinSet::new();
-    let identities = settings.identities.as_ref().map(|issue| {
-        let (identities, follow) = Identities::of_store(issue, &store, of_server);
-        tasks.spawn(follow);
-        identities
-    });
+    let issue = settings.identities.as_ref();
+    let identities = issue.map(|it| Identities::of_store(it, &store, of_server, &mut tasks));
     let names = pki::names_for(settings.listen.ip(), &settings.names);
-    let material = pki::prepare(
-        data,
-        settings.tls.as_ref(),
-        &names,
-        |users| match &identities {
-            Some(identities) => Arc::new(EitherVerifier {
-                users: Arc::clone(users),
-                in_use: identities.in_use(),
-            }),
-            None => Arc::clone(users),
-        },
-    )?;
+    let material = pki::prepare(data, settings.tls.as_ref(), &names, |users| {
+        EitherVerifier::of(users, identities.as_ref())
+    })?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
     let address = listener.local_addr().map_err(in_data)?;
-    let proxy = Role::Proxy(vec![PROXY_NAMESPACE.to_owned()]);
-    for (name, role) in [("admin", Role::Admin), ("proxy", proxy)] {
-        let path = data.join(format!("{name}.kubeconfig"));
-        let token = match token_in(&path) {
-            Some(token) => token,
-            None => users.create(name, role).await?,
-        };
-        let kubeconfig = Kubeconfig {
-            context: &settings.context,
-            user: name,
-            token: &token,
-        };
-        let text = kubeconfig.text(&host_and_port(address, &settings.names), &material.ca);
-        write_changed(&path, &text).map_err(in_data)?;
-    }
+    write_kubeconfigs(settings, &users, address, &material.ca).await?;
     let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
     let (api, proxies) = (Api::new(store), Arc::default());
     if let Err(error) = api.ensure_namespace(Some(DEFAULT)).await {
-        tracing::warn!(
-            error = error.message,
-            "the namespace {DEFAULT:?} cannot be made"
-        );
+        let error = error.message;
+        tracing::warn!(error, "the namespace {DEFAULT:?} cannot be made");
     }
     let server = Server {
         xds: Streams::new(&api, &proxies, &metrics),
@@ -241,6 +213,32 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         tasks,
         _lock: lock,
     })
+}
+
+/// Writes the kubeconfigs of the data directory, with new tokens where there are none.
+async fn write_kubeconfigs(
+    settings: &Settings,
+    users: &Users,
+    address: SocketAddr,
+    ca: &str,
+) -> Result<(), String> {
+    let data = &settings.data;
+    let proxy = Role::Proxy(vec![PROXY_NAMESPACE.to_owned()]);
+    for (name, role) in [("admin", Role::Admin), ("proxy", proxy)] {
+        let path = data.join(format!("{name}.kubeconfig"));
+        let token = match token_in(&path) {
+            Some(token) => token,
+            None => users.create(name, role).await?,
+        };
+        let kubeconfig = Kubeconfig {
+            context: &settings.context,
+            user: name,
+            token: &token,
+        };
+        let text = kubeconfig.text(&host_and_port(address, &settings.names), ca);
+        write_changed(&path, &text).map_err(|error| format!("{}: {error}", data.display()))?;
+    }
+    Ok(())
 }
 
 /// Opens the store. With etcd, copies the CA that replicas share to the data directory.

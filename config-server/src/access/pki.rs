@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -223,6 +225,17 @@ pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
         role,
         namespace: None,
     })
+}
+
+/// Returns bytes as PEM with this label.
+pub(crate) fn encoded(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines = text.as_bytes().chunks(64);
+    let lines: Vec<&str> = lines
+        .map(|line| std::str::from_utf8(line).unwrap_or_default())
+        .collect();
+    let lines = lines.join("\n");
+    format!("-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n")
 }
 
 /// Parses a name for a server certificate.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::profile::Signer;
-use super::{pem, time};
+use super::values::{pem, time};
 use crate::clock;
 use crate::object;
 

@@ -1,19 +1,15 @@
 //! One call of `istio.v1.auth.IstioCertificateService/CreateCertificate`.
 
-use std::net::IpAddr;
 use std::pin::Pin;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use prost_types::Struct;
 use prost_types::value::Kind;
-use serde_json::json;
 use tonic::Status;
 use tonic::server::{Grpc, UnaryService};
 use tonic_prost::ProstCodec;
 
-use super::Identities;
-use super::caller::Caller;
 use super::profile::REQUEST_BYTES_MAX;
 use crate::api::respond::Body;
 use crate::grpc::body_of;
@@ -56,50 +52,33 @@ pub(super) struct CertificateResponse {
     cert_chain: Vec<String>,
 }
 
-/// Answers a call of a caller.
-pub(super) async fn answer(
-    identities: Identities,
-    caller: Caller,
-    address: IpAddr,
-    request: Request<Incoming>,
-) -> Response<Body> {
+/// Future of the certificates of an answer.
+pub(super) type Signing = Pin<Box<dyn Future<Output = Result<Vec<String>, Status>> + Send>>;
+
+/// Signer of one request.
+pub(super) type Sign = Box<dyn FnOnce(CertificateRequest) -> Signing + Send>;
+
+/// Answers a call by what `sign` makes of its request.
+pub(super) async fn answer(request: Request<Incoming>, sign: Sign) -> Response<Body> {
     let codec = ProstCodec::<CertificateResponse, CertificateRequest>::default();
     let mut grpc = Grpc::new(codec).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let sign = Sign {
-        identities,
-        caller,
-        address,
-    };
-    body_of(grpc.unary(sign, request).await)
+    body_of(grpc.unary(Call(Some(sign)), request).await)
 }
 
-/// Call whose caller is known.
-struct Sign {
-    identities: Identities,
-    caller: Caller,
-    address: IpAddr,
-}
+/// Call whose request is not read yet.
+struct Call(Option<Sign>);
 
 type Answer = Result<tonic::Response<CertificateResponse>, Status>;
 
-impl UnaryService<CertificateRequest> for Sign {
+impl UnaryService<CertificateRequest> for Call {
     type Response = CertificateResponse;
     type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
     fn call(&mut self, request: tonic::Request<CertificateRequest>) -> Self::Future {
-        let (identities, caller, address) =
-            (self.identities.clone(), self.caller.clone(), self.address);
+        let signing = self.0.take().map(|sign| sign(request.into_inner()));
         Box::pin(async move {
-            let parts = &identities.0;
-            let signed = parts.sign(&caller, address, request.get_ref()).await;
-            if let Err(status) = &signed {
-                let account = format!("{}/{}", caller.namespace, caller.service_account);
-                let line = json!({
-                    "refused": status.message(), "account": account, "pod": caller.pod,
-                });
-                parts.record(address, &line);
-            }
-            let cert_chain = signed?;
+            let signing = signing.ok_or_else(|| Status::internal("the call has begun already"))?;
+            let cert_chain = signing.await?;
             Ok(tonic::Response::new(CertificateResponse { cert_chain }))
         })
     }

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::authorities::Authorities;
 use super::join::{self, JoinToken, NewJoinToken};
 use super::keep::Keep;
+use super::values::now;
 
 /// Path of the commands on a running server.
 pub const PATH: &str = "/strait/identity";
@@ -28,7 +30,7 @@ pub enum Command {
 /// Runs a command where the keys of a CA are kept.
 ///
 /// # Errors
-/// If the place cannot be read or written, or if the command does not fit what is there; the text is for users.
+/// If the place cannot be read or written, or if the command does not apply; the text is for users.
 pub async fn run(keep: &Keep, command: &Command) -> Result<Value, String> {
     let store = match keep {
         Keep::Secret(_) => Err("join tokens are for a server with a data directory: workloads of a cluster have tokens of their service accounts".to_owned()),
@@ -46,7 +48,7 @@ pub async fn run(keep: &Keep, command: &Command) -> Result<Value, String> {
         }
         Command::Rotate => {
             let rotated = keep.change(|known| match known {
-                Some(known) => known.rotated(super::now()).map(Some),
+                Some(known) => known.rotated(now()).map(Some),
                 None => Ok(None),
             });
             status(rotated.await?.as_ref())
@@ -55,7 +57,7 @@ pub async fn run(keep: &Keep, command: &Command) -> Result<Value, String> {
     }
 }
 
-fn status(keys: Option<&super::authorities::Authorities>) -> Result<Value, String> {
+fn status(keys: Option<&Authorities>) -> Result<Value, String> {
     let keys = keys.ok_or(
         "there are no keys of a CA yet, or they are files of the operator: `strait control --issue-identities` makes them",
     )?;

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::authorities::Authorities;
 use super::keep::{CaFiles, FilesContent, Keep};
 use super::profile::Signer;
+use super::values::now;
 use crate::clock;
 
 /// Pause after an error.
@@ -104,7 +105,7 @@ impl Source {
         let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         let [life_max, margin] = [times.life_max, times.margin].map(seconds);
         let changed = keep.change(|known| {
-            let now = super::now();
+            let now = now();
             match known {
                 None => Authorities::new(now, life_max).map(Some),
                 Some(known) => known.advanced(now, life_max, margin),

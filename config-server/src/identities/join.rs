@@ -74,7 +74,7 @@ pub(crate) async fn create(store: &dyn Store, new: &NewJoinToken) -> Result<Stri
     let count = list(store).await?.len();
     if count >= TOKENS_MAX {
         return Err(format!(
-            "there are {count} join tokens; revoke those that are used up or expired"
+            "there are {count} join tokens; revoke used and expired ones"
         ));
     }
     loop {

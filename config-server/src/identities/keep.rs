@@ -10,13 +10,13 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::authorities::Authorities;
-use super::encoded;
+use crate::access::pki::encoded;
 use crate::shared_secret::{self, Content};
 use crate::store::{Expected, Store, Written};
 
 /// Key of the store.
 const KEY: &str = "/strait.identity/ca/keys";
-/// Field of the Secret, by whose name the hub knows a key of a CA, and serves it to nobody.
+/// Field of the Secret. The hub serves no Secret with a field of this name.
 const FIELD: &str = "ca.key";
 /// Name of the Secret.
 pub const SECRET: &str = "strait-ca";

@@ -14,7 +14,7 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509;
 
-use super::time;
+use super::values::{pem, time};
 
 /// Maximum size of a request, in bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -127,8 +127,8 @@ impl Signer {
         let own = chain.first().ok_or("the CA has no certificate")?;
         let key = KeyPair::from_pem(key).map_err(|error| format!("key of the CA: {error}"))?;
         let mut not_after = i64::MAX;
-        for (at, pem) in chain.iter().enumerate() {
-            let der = super::pem(pem)?;
+        for (at, text) in chain.iter().enumerate() {
+            let der = pem(text)?;
             let (_, parsed) = X509Certificate::from_der(&der)
                 .map_err(|error| format!("certificate of the CA: {error}"))?;
             if !parsed.is_ca() {
@@ -284,7 +284,7 @@ mod tests {
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
         });
         let issued = issue(&wish, 3_600);
-        let der = super::super::pem(&issued.certificate).unwrap();
+        let der = pem(&issued.certificate).unwrap();
         assert_eq!(joined(&der), None, "no join");
         let (_, parsed) = X509Certificate::from_der(&der).unwrap();
         assert_eq!(parsed.subject().iter().count(), 0);
@@ -323,7 +323,7 @@ mod tests {
             let key = key(algorithm);
             let request = CertificateParams::default().serialize_request(&key);
             let issued = issue(&request.unwrap().pem().unwrap(), 60);
-            let der = super::super::pem(&issued.certificate).unwrap();
+            let der = pem(&issued.certificate).unwrap();
             let (_, parsed) = X509Certificate::from_der(&der).unwrap();
             use rcgen::PublicKeyData;
             assert_eq!(
@@ -342,7 +342,7 @@ mod tests {
             .to_vec();
         let last = der.len() - 1;
         der[last] ^= 1;
-        let broken = super::super::encoded("CERTIFICATE REQUEST", &der);
+        let broken = crate::access::pki::encoded("CERTIFICATE REQUEST", &der);
         for (wrong, reason) in [
             (String::new(), "no PEM"),
             (good.replace("REQUEST", "X"), "no PEM"),
@@ -376,7 +376,7 @@ mod tests {
                 token: "x".repeat(length),
             };
             let issued = signer().issue(&request, ID, Some(&join), (NOW, 60));
-            let der = super::super::pem(&issued.unwrap().certificate).unwrap();
+            let der = pem(&issued.unwrap().certificate).unwrap();
             assert_eq!(joined(&der), Some((ID.to_owned(), join)));
         }
     }

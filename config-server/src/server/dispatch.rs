@@ -71,10 +71,8 @@ impl Server {
         head: Parts,
         body: &mut Incoming,
     ) -> Result<Response<Body>, Failure> {
-        match route(head.uri.path()) {
-            Ok(Route::Health) => return Ok(Response::new(respond::full("ok"))),
-            Ok(Route::IdentityRoots) if head.method == Method::GET => return self.identity_roots(),
-            _ => {}
+        if let Some(answer) = self.open_page(&head) {
+            return answer;
         }
         let user = self.user(peer, &head.headers).await?;
         refuse_impersonation(&head.headers, &user)?;
@@ -110,22 +108,16 @@ impl Server {
             }
             Route::Review(review) if head.method == Method::POST => {
                 let object = decode::body(&text(CONTENT_TYPE), &read_body(body).await?)?;
+                let is_pretty = params.get("pretty") == "true";
                 let mut answer = Answer::ok(reviews::answer(review, &user, &object)?);
                 answer.code = StatusCode::CREATED;
-                let is_pretty = params.get("pretty") == "true";
                 Ok(respond::json(&answer, "application/json", is_pretty))
             }
             Route::Review(_) => Err(Failure::method_not_allowed()),
             Route::Backup if head.method == Method::GET => self.backup(&user).await,
             Route::Identities if head.method == Method::POST => {
                 user.check_path("post", head.uri.path())?;
-                let identities = self.identities.as_ref().ok_or_else(without_identities)?;
-                let answer = identities.run(&read_body(body).await?).await?;
-                Ok(respond::json(
-                    &Answer::ok(answer),
-                    "application/json",
-                    false,
-                ))
+                self.run_identities(body).await
             }
             route => {
                 let verb = head.method.as_str().to_ascii_lowercase();
@@ -141,6 +133,26 @@ impl Server {
                 document(&route, &accepted, is_pretty)
             }
         }
+    }
+
+    /// Returns the response to a request that needs no user; `None` for any other.
+    fn open_page(&self, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
+        match route(head.uri.path()) {
+            Ok(Route::Health) => Some(Ok(Response::new(respond::full("ok")))),
+            Ok(Route::IdentityRoots) if head.method == Method::GET => Some(self.identity_roots()),
+            _ => None,
+        }
+    }
+
+    /// Runs a command about the CA of workloads.
+    async fn run_identities(&self, body: &mut Incoming) -> Result<Response<Body>, Failure> {
+        let identities = self.identities.as_ref().ok_or_else(without_identities)?;
+        let answer = identities.run(&read_body(body).await?).await?;
+        Ok(respond::json(
+            &Answer::ok(answer),
+            "application/json",
+            false,
+        ))
     }
 
     /// Returns the roots of the identities that the server issues.

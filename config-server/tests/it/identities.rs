@@ -285,3 +285,61 @@ async fn keys_and_join_tokens_are_in_a_backup() {
     Workload::join(&server, &token).await.unwrap();
     Workload::join(&server, &token).await.unwrap_err();
 }
+
+/// Writes a root, and an intermediate CA below it with its key, to a directory. Returns the root.
+fn write_ca(directory: &std::path::Path, has_key: bool) -> String {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    let params = |name: &str| {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params
+    };
+    let (root_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let root = params("company").self_signed(&root_key).unwrap().pem();
+    let issuer = Issuer::from_ca_cert_pem(&root, root_key).unwrap();
+    let own = params("mesh").signed_by(&key, &issuer).unwrap().pem();
+    std::fs::write(directory.join("root.pem"), &root).unwrap();
+    std::fs::write(directory.join("ca.pem"), own).unwrap();
+    if has_key {
+        std::fs::write(directory.join("ca.key"), key.serialize_pem()).unwrap();
+    }
+    root
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ca_of_the_operator_is_followed_and_a_key_that_does_not_fit_changes_nothing() {
+    let files = tempfile::tempdir().unwrap();
+    let first = write_ca(files.path(), true);
+    let server = start(|issue| {
+        issue.files = Some(config_server::identities::CaFiles {
+            certificate: files.path().join("ca.pem"),
+            key: files.path().join("ca.key"),
+            root: files.path().join("root.pem"),
+        });
+    })
+    .await;
+    let token = join_token(&server, "cart", 9, HOUR).await;
+    let workload = Workload::join(&server, &token).await.unwrap();
+    assert_eq!(workload.roots, first);
+    workload.accepts(&workload).unwrap();
+    let status = server
+        .admin()
+        .await
+        .post("/strait/identity", &json!("status"))
+        .await;
+    assert_eq!(status.code, 400, "{status:?}");
+    write_ca(files.path(), false);
+    let kept = workload.renew(&server).await.unwrap();
+    assert_eq!(kept.roots, first, "the last good one");
+    let second = write_ca(files.path(), true);
+    let mut client = server.client(None).await;
+    while client.get("/strait/ca").await.body != second.as_str() {
+        tokio::task::yield_now().await;
+    }
+    let renewed = Workload::join(&server, &token).await.unwrap();
+    assert_eq!(renewed.roots, second);
+    renewed.accepts(&renewed).unwrap();
+}

@@ -1,6 +1,7 @@
 //! `strait control`: the config server, its tokens, and its objects as files.
 
 mod args;
+mod data;
 mod gateways;
 mod identities;
 mod imports;

@@ -76,7 +76,7 @@ async fn pods_get_certificates_for_their_own_tokens_only() {
         refused.is_err_and(|status| status.code() == Code::Unauthenticated)
     })
     .await;
-    // such a token follows no configuration, and the keys are served to nobody
+    // such a token follows no configuration, and the hub does not serve the keys
     let path = format!("/api/v1/namespaces/{}/secrets", cluster.name);
     assert_eq!(hub.client(&token).await.get(&path).await.code, 401);
     let secrets = hub.client(&other).await.get(&path).await;

@@ -14,9 +14,8 @@ use config_server::identities::{
 use config_server::remote::Remote;
 use serde_json::Value;
 
-use super::args::{DataArgs, own_cluster};
+use super::data::{DataArgs, own_cluster};
 use super::status::Output;
-use super::transfer::location;
 use crate::command::args::parse_trust_domain;
 use crate::command::duration::duration;
 use crate::command::exit::show;
@@ -56,7 +55,7 @@ pub struct IdentitiesArgs {
         value_parser = duration
     )]
     pub max_renewal_chain: Duration,
-    /// Accept tokens of service accounts that are not bound to a pod; whoever has one gets the identity, wherever it is
+    /// Accept tokens of service accounts that are not bound to a pod: a copied token gets the identity on any machine
     #[arg(
         long,
         requires_all = ["issue_identities", "serve"],
@@ -131,7 +130,7 @@ pub enum IdentityCommand {
     /// Replace the root of the CA, in steps that the server makes one after the other
     Rotate {
         /// Begin now, and not only when the root is old
-        #[arg(long, required = true)]
+        #[arg(long)]
         now: bool,
         /// The CA.
         #[command(flatten)]
@@ -251,7 +250,12 @@ pub struct PlaceArgs {
 /// If the command fails; the text is for users.
 pub(super) async fn run(args: &IdentityArgs) -> Result<(), String> {
     match &args.command {
-        IdentityCommand::Rotate { place, .. } => {
+        IdentityCommand::Rotate { now: false, .. } => {
+            return Err(
+                "the server rotates an old root by itself; add --now to begin at once".to_owned(),
+            );
+        }
+        IdentityCommand::Rotate { now: true, place } => {
             let status = at_place(place, &Command::Rotate).await?;
             show(text(&status).trim_end());
         }
@@ -319,7 +323,7 @@ async fn at_place(place: &PlaceArgs, command: &Command) -> Result<Value, String>
 
 /// Runs a command on the server of a data directory, or on its store if no server runs.
 async fn in_data(data: &DataArgs, command: &Command) -> Result<Value, String> {
-    let location = location(data);
+    let location = data.location();
     if !location.is_served()? {
         let opened = location.open().await?;
         return commands::run(&Keep::Store(opened.store()), command).await;

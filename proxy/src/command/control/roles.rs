@@ -9,7 +9,7 @@ use super::args::ServerArgs;
 /// Default address of the hub.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 6444);
 
-/// Message about a CA that would serve nobody.
+/// Error message for a CA without a port to answer on.
 pub(super) const NEEDS_SERVE: &str =
     "--issue-identities needs --serve beside other roles: it answers on the port of the hub";
 

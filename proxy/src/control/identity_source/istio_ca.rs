@@ -101,6 +101,8 @@ impl IstioCa {
         let token = read(&self.settings.token, "--ca-token");
         if token != self.token {
             self.token = token;
+            // a new join token replaces the certificate as proof, since renewals by certificate end
+            self.is_held_refused = true;
             self.schedule.token_changed(now());
         }
         self.server_root = read(&self.settings.server_root, self.settings.server_root_flag());

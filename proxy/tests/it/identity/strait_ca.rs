@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::rotation::Mesh;
 use crate::support::eventually;
 use crate::support::mesh::{gateway, routes};
-use crate::support::proxy::{Proxy, Start};
+use crate::support::proxy::{Proxy, Start, free_address};
 
 /// Server of a data directory with a CA.
 struct OwnCa {
@@ -200,4 +201,104 @@ fn used_join_token_leaves_the_proxy_waiting_until_there_is_another_one() {
     assert!(!proxy.is_ready());
     ca.flags("edge", "client"); // writes another join token
     eventually("it is ready", || proxy.is_ready());
+}
+
+/// Process of `strait control --issue-identities`, killed on drop.
+struct ControlProcess(Child);
+
+impl ControlProcess {
+    fn start(data: &Path, listen: SocketAddr) -> Self {
+        let child = Process::new(env!("CARGO_BIN_EXE_strait"))
+            .args([
+                "control",
+                "--issue-identities",
+                "--listen",
+                &listen.to_string(),
+                "--data",
+            ])
+            .arg(data)
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+}
+
+impl Drop for ControlProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs `strait control identity` on a data directory; returns its output, or what it says in an error.
+fn identity(data: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Process::new(env!("CARGO_BIN_EXE_strait"))
+        .args(["control", "identity"])
+        .args(arguments)
+        .arg("--data")
+        .arg(data)
+        .output()
+        .unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout).unwrap()),
+        false => Err(String::from_utf8(output.stderr).unwrap()),
+    }
+}
+
+#[test]
+fn commands_work_on_a_running_ca_and_on_one_that_was_killed() {
+    let data = tempfile::tempdir().unwrap();
+    let (data, listen) = (data.path(), free_address());
+    let running = ControlProcess::start(data, listen);
+    eventually("the CA has its keys", || {
+        identity(data, &["status"]).is_ok()
+    });
+    let create = [
+        "token",
+        "create",
+        "--namespace",
+        "edge",
+        "--service-account",
+        "client",
+    ];
+    let token = identity(data, &create).unwrap();
+    std::fs::write(data.join("client.token"), &token).unwrap();
+    let file = |name: &str| data.join(name).to_str().unwrap().to_owned();
+    let flags = [
+        ["--identity", "strait-ca"],
+        ["--ca-address", &listen.to_string()],
+        ["--control-ca", &file("ca.crt")],
+        ["--ca-token", &file("client.token")],
+        ["--namespace", "edge"],
+        ["--service-account", "client"],
+    ];
+    let flags: Vec<String> = flags.concat().into_iter().map(str::to_owned).collect();
+    let proxy = super::client(&flags, &[]).start();
+    let listed = identity(data, &["token", "list"]).unwrap();
+    assert!(
+        listed.contains("edge/client") && listed.contains("uses left 0"),
+        "{listed}"
+    );
+    assert!(!listed.contains(token.trim()));
+    let status = identity(data, &["status"]).unwrap();
+    assert!(status.contains("no rotation goes on"), "{status}");
+    assert!(identity(data, &["rotate"]).is_err(), "needs --now");
+    let rotated = identity(data, &["rotate", "--now"]).unwrap();
+    assert!(rotated.contains("step 1 of 3"), "{rotated}");
+    drop(running);
+    let shown = identity(data, &["status"]).unwrap();
+    assert_eq!(shown, rotated, "read from the store");
+    let name = listed.split_whitespace().next().unwrap();
+    identity(data, &["token", "revoke", name]).unwrap();
+    assert_eq!(identity(data, &["token", "list"]).as_deref(), Ok(""));
+    let _running = ControlProcess::start(data, listen);
+    eventually("the CA answers again", || {
+        identity(data, &["status"]).as_deref() == Ok(&*rotated)
+    });
+    assert!(
+        identity(data, &["rotate", "--now"])
+            .unwrap_err()
+            .contains("goes on already")
+    );
+    assert!(proxy.is_ready());
 }

@@ -111,9 +111,9 @@ const WIRE: Rows = &[("fields", 0, &[]), ("http1", 1, &[]), ("http2", 1, &[])];
 
 const SERVER: Rows = &[
     ("clock", 0, &[]),
-    ("connections", 0, &[]),
     ("files", 0, &[]),
     ("lease", 0, &[]),
+    ("connections", 0, &[]),
     ("remote", 0, &[]),
     ("resources", 0, &[]),
     ("shared_secret", 0, &[]),

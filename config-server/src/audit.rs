@@ -72,6 +72,11 @@ impl Audit {
             "subresource": if target.is_status { "status" } else { "" }, "dryRun": call.params.has("dryRun"),
             "code": code.as_u16(), "before": before, "after": after,
         });
+        self.write(&line);
+    }
+
+    /// Appends a line.
+    pub(crate) fn write(&self, line: &Value) {
         let file = self.path.display();
         match self.append(&format!("{line}\n")) {
             Ok(()) => match self.missing.swap(0, Ordering::Relaxed) {

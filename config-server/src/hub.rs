@@ -19,10 +19,12 @@ use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use self::authority::{HUB_CA, IDENTITY_ROOTS, Publish};
 use crate::access::Users;
 use crate::access::attempts::Attempts;
-use crate::access::reviews::Reviews;
+use crate::access::reviews::{self, Reviews};
 use crate::api::Api;
+use crate::identities::{self, Identities, IssueIdentities, Keep, OfServer};
 use crate::metrics::Metrics;
 use crate::mirror::MirrorStore;
 use crate::proxies::{self, Proxies};
@@ -40,6 +42,8 @@ pub struct Hub {
     pub listen: SocketAddr,
     /// Maximum number of concurrent connections.
     pub connections_max: usize,
+    /// CA of workloads; `None` without the role.
+    pub identities: Option<IssueIdentities>,
 }
 
 /// Running hub.
@@ -71,16 +75,31 @@ impl Hub {
         let followed = mirror.follow(api_server.clone(), kubeconfig.clone());
         let followed = followed.map_err(|error| format!("cannot start a thread: {error}"))?;
         let (proxies, metrics) = (Arc::<Proxies>::default(), Arc::<Metrics>::default());
+        let attempts = Arc::<Attempts>::default();
+        let remote = Remote::new(api_server, kubeconfig);
+        let identities = self.identities.as_ref().map(|issue| {
+            let of_server = OfServer {
+                failed: Arc::clone(&attempts),
+                metrics: Arc::clone(&metrics),
+                audit: None,
+            };
+            let keep = Keep::of_cluster(shared.client.clone(), &shared.namespace);
+            let reviews = Reviews::of(remote.clone(), identities::AUDIENCE);
+            Identities::of_cluster(issue, (reviews, keep), of_server, tasks)
+        });
+        publish(shared, identities.as_ref(), tasks);
         let api = Api::new(Arc::clone(&mirror) as Arc<dyn Store>);
         let server = Server {
             xds: Streams::new(&api, &proxies, &metrics),
             api,
             proxies: Arc::clone(&proxies),
             metrics: Arc::clone(&metrics),
-            users: Users::Reviews(Arc::new(Reviews::of(Remote::new(api_server, kubeconfig)))),
-            attempts: Arc::new(Attempts::default()),
+            users: Users::Reviews(Arc::new(Reviews::of(remote, reviews::AUDIENCE))),
+            attempts,
             audit: None,
+            identities: identities.clone(),
             tls: Arc::new(tls(shared.certificate.clone())?),
+            user_certificates: None,
             data: PathBuf::new(),
             connections_max: self.connections_max.min(CONNECTIONS_MAX),
             anonymous_max: ANONYMOUS_MAX,
@@ -89,13 +108,6 @@ impl Hub {
                 within,
             },
         };
-        let revision = shared.settings.borrow().revision.clone();
-        let certificate = shared.certificate.clone();
-        tasks.spawn(authority::follow(
-            shared.client.clone(),
-            revision,
-            certificate,
-        ));
         tasks.spawn(follow_writes(Arc::clone(&mirror), Arc::clone(&proxies)));
         Ok(Started {
             address,
@@ -103,11 +115,24 @@ impl Hub {
                 mirror,
                 proxies,
                 metrics,
+                keys: identities.map(|identities| identities.in_use()),
             },
             followed,
             server: tokio::spawn(server.serve(listener)),
         })
     }
+}
+
+/// Publishes what workloads trust to the namespaces that ask for sidecars.
+fn publish(shared: &Shared, identities: Option<&Identities>, tasks: &mut JoinSet<()>) {
+    let revision = shared.settings.borrow().revision.clone();
+    let publish = Publish::new(shared.client.clone(), revision);
+    if let Some(identities) = identities {
+        let publish = publish.clone();
+        tasks.spawn(publish.follow(IDENTITY_ROOTS, identities.in_use(), |keys| keys.roots()));
+    }
+    let certificate = shared.certificate.clone();
+    tasks.spawn(publish.follow(HUB_CA, certificate, |served| &served.authorities));
 }
 
 /// Records changes for the reports of proxies, from the end of the first list on.

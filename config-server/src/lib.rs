@@ -2,7 +2,8 @@
 //!
 //! A request passes these modules in the order of their declaration: `server` accepts and authenticates it, `api`
 //! answers it, and `store` persists its changes, or `mirror` follows an API server (`hub`). `conditions` writes findings
-//! to the status of objects, `imports` writes the ServiceImports of several clusters, and `webhook` adds sidecars to pods.
+//! to the status of objects, `imports` writes the ServiceImports of several clusters, `webhook` adds sidecars to pods, and
+//! `identities` signs the certificates of workloads.
 
 mod setup;
 
@@ -30,6 +31,8 @@ pub mod remote;
 
 pub mod lease;
 
+pub mod identities;
+
 mod audit;
 
 pub mod xds;
@@ -52,6 +55,10 @@ pub mod status;
 
 pub mod store;
 
+mod grpc;
+
+mod shared_secret;
+
 mod connections;
 
 mod clock;
@@ -59,6 +66,7 @@ mod clock;
 mod files;
 
 pub use hub::Hub;
+pub use identities::IssueIdentities;
 pub use imports::{ImportingCluster, ImportsBetween};
 pub use roles::{Addresses, Roles};
 pub use server::Server;

@@ -21,6 +21,9 @@ pub struct Metrics {
     reports: AtomicU64,
     unauthorized: AtomicU64,
     limited: AtomicU64,
+    /// Certificates of workloads that were issued, and calls that were refused.
+    issued: AtomicU64,
+    refused: AtomicU64,
 }
 
 impl Metrics {
@@ -46,6 +49,16 @@ impl Metrics {
             &self.limited
         } else {
             &self.unauthorized
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a certificate of a workload, or a call that got none.
+    pub fn certificate(&self, is_issued: bool) {
+        let counter = if is_issued {
+            &self.issued
+        } else {
+            &self.refused
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -84,6 +97,16 @@ impl Metrics {
         for (code, counter) in [(401, &self.unauthorized), (429, &self.limited)] {
             let count = counter.load(Ordering::Relaxed);
             let _ = writeln!(text, "{name}{{code=\"{code}\"}} {count}");
+        }
+        let name = head(
+            &mut text,
+            "strait_control_certificates_total",
+            "counter",
+            "Calls for certificates of workloads, by result: issued or refused.",
+        );
+        for (result, counter) in [("issued", &self.issued), ("refused", &self.refused)] {
+            let count = counter.load(Ordering::Relaxed);
+            let _ = writeln!(text, "{name}{{result=\"{result}\"}} {count}");
         }
         self.write_gauges(&mut text, proxies, revision);
         let name = head(

@@ -19,6 +19,13 @@ pub struct Remote {
     client: Mutex<Option<Client>>,
 }
 
+impl Clone for Remote {
+    /// Returns the same API server, with a client of its own.
+    fn clone(&self) -> Remote {
+        Remote::new(self.server.clone(), self.kubeconfig.clone())
+    }
+}
+
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut remote = f.debug_struct("Remote");

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
+use rustls::server::danger::ClientCertVerifier;
+use rustls_pki_types::{CertificateDer, UnixTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +28,7 @@ use crate::access::{User, Users, pki};
 use crate::api::Api;
 use crate::audit::Audit;
 use crate::connections::{PATIENCE, accept, handshake, http};
+use crate::identities::Identities;
 use crate::metrics::Metrics;
 use crate::proxies::{Proxies, Reporter};
 use crate::xds::Streams;
@@ -50,7 +53,11 @@ pub struct Server {
     /// Audit log; `None` for a server without writes.
     pub(crate) audit: Option<Arc<Audit>>,
     pub(crate) xds: Streams,
+    /// CA of workloads; `None` without the role.
+    pub(crate) identities: Option<Identities>,
     pub(crate) tls: Arc<ServerConfig>,
+    /// Verifier of client certificates of users; `None` for a server without them.
+    pub(crate) user_certificates: Option<Arc<dyn ClientCertVerifier>>,
     /// Data directory; empty for a server without one.
     pub(crate) data: PathBuf,
     pub(crate) connections_max: usize,
@@ -94,6 +101,8 @@ impl Closing {
 #[derive(Clone, Debug)]
 struct Peer {
     address: SocketAddr,
+    /// Certificates of the client, its own first.
+    certificates: Arc<[CertificateDer<'static>]>,
     /// User of the client certificate; `None` without one.
     user: Option<User>,
     /// Whether a request, or the connection itself, was authenticated.
@@ -120,13 +129,16 @@ impl Server {
         let Some(stream) = handshake(acceptor, stream).await else {
             return;
         };
-        let certificates = stream.get_ref().1.peer_certificates();
-        let user = certificates.and_then(|chain| pki::user_of(chain.first()?));
+        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let user = self.user_of(certificates);
+        let certificates = certificates.iter().map(|one| one.clone().into_owned());
+        let certificates = certificates.collect();
         let reporter = self.proxies.reporter();
         let is_known = Arc::new(AtomicBool::new(user.is_some()));
         let anonymous_max = self.anonymous_max;
         let peer = Peer {
             address,
+            certificates,
             user,
             is_known: Arc::clone(&is_known),
             reporter,
@@ -149,6 +161,16 @@ impl Server {
             }
         }
         proxies.ended(reporter, Instant::now() + LEAVES_AFTER);
+    }
+}
+
+impl Server {
+    /// Returns the user of client certificates. Those of workloads are not of users, and none of a workload is one.
+    fn user_of(&self, certificates: &[CertificateDer<'_>]) -> Option<User> {
+        let (own, chain) = certificates.split_first()?;
+        let verifier = self.user_certificates.as_ref()?;
+        let verified = verifier.verify_client_cert(own, chain, UnixTime::now());
+        verified.ok().and_then(|_| pki::user_of(own))
     }
 }
 

@@ -18,6 +18,8 @@ use crate::api::{Api, DEFAULT, collector};
 use crate::audit::Audit;
 use crate::conditions::{self, GatewayController};
 use crate::files;
+use crate::identities::{EitherVerifier, Identities, IssueIdentities, OfServer};
+use crate::metrics::Metrics;
 use crate::object;
 use crate::proxies::{self, Proxies};
 use crate::server::{ANONYMOUS_MAX, CONNECTIONS_MAX, Closing, Server};
@@ -58,6 +60,8 @@ pub struct Settings {
     pub controller: GatewayController,
     /// etcd that replicas share; `None` for a store in the data directory.
     pub etcd: Option<EtcdSettings>,
+    /// CA of workloads; `None` for a server without one.
+    pub identities: Option<IssueIdentities>,
     /// Maximum number of concurrent connections.
     pub connections_max: usize,
     /// Maximum duration of a connection without an authenticated request.
@@ -77,6 +81,7 @@ impl Settings {
             writes_status: true,
             controller: GatewayController::default(),
             etcd: None,
+            identities: None,
             connections_max: CONNECTIONS_MAX,
             anonymous_max: ANONYMOUS_MAX,
         }
@@ -96,19 +101,22 @@ pub struct Running {
     shared: Option<Shared>,
     /// Whether this server is the leader, which alone writes conditions.
     is_leader: watch::Receiver<bool>,
+    /// Tasks that end with the server.
+    tasks: JoinSet<()>,
     _lock: File,
 }
 
 impl Running {
     /// Serves until the future is dropped.
     pub async fn serve(self) {
-        let mut tasks = JoinSet::new();
-        let (store, proxies) = (self.store(), self.proxies());
+        let mut tasks = self.tasks;
+        let proxies = Arc::clone(&self.server.proxies);
+        let store = Arc::clone(&self.server.api.store);
         tasks.spawn(proxies::follow_writes(store, Arc::clone(&proxies)));
         let api = self.server.api.clone();
         tasks.spawn(collector::collect(api, self.is_leader.clone()));
         if let Some(shared) = &self.shared {
-            tasks.spawn(proxies::share(shared.clone(), proxies));
+            tasks.spawn(proxies::share(shared.clone(), Arc::clone(&proxies)));
         }
         if self.writes_status {
             let (sender, feed) = mpsc::channel(FEED_MAX);
@@ -116,7 +124,7 @@ impl Running {
             tasks.spawn(conditions::follow(store, sender));
             let writer = conditions::Writer::Store(self.server.api.clone());
             let engine = conditions::Engine::new(self.controller.clone());
-            let reports = conditions::Reports::new(self.proxies(), Instant::now());
+            let reports = conditions::Reports::new(proxies, Instant::now());
             let run = conditions::run(engine, feed, Some(reports), writer, self.is_leader);
             tasks.spawn(run);
         }
@@ -152,45 +160,43 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
     let lock = files::lock(&data.join("lock"))?;
     files::check_restored(data)?;
     let (store, users, is_leader) = open(settings).await?;
+    let (attempts, metrics) = (Arc::<Attempts>::default(), Arc::<Metrics>::default());
+    let audit = Audit::at(data.join("audit.log")).map(Arc::new);
+    let audit = Some(audit.map_err(in_data)?);
+    let of_server = OfServer {
+        failed: Arc::clone(&attempts),
+        metrics: Arc::clone(&metrics),
+        audit: audit.clone(),
+    };
+    let mut tasks = JoinSet::new();
+    let issue = settings.identities.as_ref();
+    let identities = issue.map(|it| Identities::of_store(it, &store, of_server, &mut tasks));
     let names = pki::names_for(settings.listen.ip(), &settings.names);
-    let material = pki::prepare(data, settings.tls.as_ref(), &names)?;
+    let material = pki::prepare(data, settings.tls.as_ref(), &names, |users| {
+        EitherVerifier::of(users, identities.as_ref())
+    })?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
     let address = listener.local_addr().map_err(in_data)?;
-    let proxy = Role::Proxy(vec![PROXY_NAMESPACE.to_owned()]);
-    for (name, role) in [("admin", Role::Admin), ("proxy", proxy)] {
-        let path = data.join(format!("{name}.kubeconfig"));
-        let token = match token_in(&path) {
-            Some(token) => token,
-            None => users.create(name, role).await?,
-        };
-        let kubeconfig = Kubeconfig {
-            context: &settings.context,
-            user: name,
-            token: &token,
-        };
-        let text = kubeconfig.text(&host_and_port(address, &settings.names), &material.ca);
-        write_changed(&path, &text).map_err(in_data)?;
-    }
+    write_kubeconfigs(settings, &users, address, &material.ca).await?;
     let shared = settings.etcd.as_ref().map(Shared::new).transpose()?;
-    let (api, proxies, metrics) = (Api::new(store), Arc::default(), Arc::default());
+    let (api, proxies) = (Api::new(store), Arc::default());
     if let Err(error) = api.ensure_namespace(Some(DEFAULT)).await {
-        tracing::warn!(
-            error = error.message,
-            "the namespace {DEFAULT:?} cannot be made"
-        );
+        let error = error.message;
+        tracing::warn!(error, "the namespace {DEFAULT:?} cannot be made");
     }
-    let audit = Audit::at(data.join("audit.log")).map_err(in_data)?;
     let server = Server {
         xds: Streams::new(&api, &proxies, &metrics),
         api,
         proxies,
         metrics,
         users: access::Users::Tokens(Arc::new(users.tokens())),
-        attempts: Arc::new(Attempts::default()),
-        audit: Some(Arc::new(audit)),
+        attempts,
+        audit,
+        identities,
         tls: material.tls,
+        user_certificates: Some(material.users),
         data: data.clone(),
         connections_max: settings.connections_max.min(CONNECTIONS_MAX),
         anonymous_max: settings.anonymous_max,
@@ -204,8 +210,35 @@ pub async fn start(settings: &Settings) -> Result<Running, String> {
         controller: settings.controller.clone(),
         shared,
         is_leader,
+        tasks,
         _lock: lock,
     })
+}
+
+/// Writes the kubeconfigs of the data directory, with new tokens where there are none.
+async fn write_kubeconfigs(
+    settings: &Settings,
+    users: &Users,
+    address: SocketAddr,
+    ca: &str,
+) -> Result<(), String> {
+    let data = &settings.data;
+    let proxy = Role::Proxy(vec![PROXY_NAMESPACE.to_owned()]);
+    for (name, role) in [("admin", Role::Admin), ("proxy", proxy)] {
+        let path = data.join(format!("{name}.kubeconfig"));
+        let token = match token_in(&path) {
+            Some(token) => token,
+            None => users.create(name, role).await?,
+        };
+        let kubeconfig = Kubeconfig {
+            context: &settings.context,
+            user: name,
+            token: &token,
+        };
+        let text = kubeconfig.text(&host_and_port(address, &settings.names), ca);
+        write_changed(&path, &text).map_err(|error| format!("{}: {error}", data.display()))?;
+    }
+    Ok(())
 }
 
 /// Opens the store. With etcd, copies the CA that replicas share to the data directory.

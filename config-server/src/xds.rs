@@ -16,9 +16,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::{Stream, stream};
-use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::{Body as _, Incoming};
+use http::{Request, Response};
+use hyper::body::Incoming;
 use tokio::sync::mpsc;
 use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
@@ -29,22 +28,16 @@ use self::session::Session;
 use self::shared::Shared;
 use crate::access::{Guard, User};
 use crate::api::Api;
-use crate::api::respond::{self, Body};
+use crate::api::respond::Body;
+use crate::grpc::{body_of, refuse};
 use crate::metrics::Metrics;
 use crate::proxies::Proxies;
-use crate::status::Failure;
 
 /// Maximum size of a request, in bytes: it may name every resource of a type.
 const REQUEST_BYTES_MAX: usize = 32 << 20;
 
 /// Maximum number of queued responses of a slow client. Further changes are combined meanwhile.
 const RESPONSES_MAX: usize = 4;
-
-/// Whether a request is a gRPC request.
-pub fn is_grpc(headers: &HeaderMap) -> bool {
-    let value = headers.get(http::header::CONTENT_TYPE);
-    value.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
-}
 
 /// xDS service of a server.
 #[derive(Clone, Debug)]
@@ -90,36 +83,6 @@ impl Streams {
         };
         body_of(grpc.streaming(opened, request).await)
     }
-}
-
-/// Returns the gRPC response for a rejected stream.
-pub fn refused(failure: &Failure) -> Response<Body> {
-    let message = failure.message.clone();
-    refuse(match failure.code.as_u16() {
-        401 => Status::unauthenticated(message),
-        403 => Status::permission_denied(message),
-        429 => Status::resource_exhausted(message),
-        _ => Status::unavailable(message),
-    })
-}
-
-fn refuse(status: Status) -> Response<Body> {
-    body_of(status.into_http())
-}
-
-/// Converts the body of a gRPC response to one that cannot fail: errors of a stream are in its trailers.
-fn body_of(response: Response<tonic::body::Body>) -> Response<Body> {
-    response.map(|body| {
-        // A rejection is one frame of headers, which ends the stream.
-        if body.is_end_stream() {
-            return respond::full("");
-        }
-        let frames = stream::unfold(body, |mut body| async {
-            let frame = body.frame().await?.ok()?;
-            Some((Ok(frame), body))
-        });
-        StreamBody::new(frames).boxed_unsync()
-    })
 }
 
 /// Stream before its first request.

@@ -75,18 +75,39 @@ pub fn client_tls_with(
     files: &ClientTlsFiles,
     protocol: &[u8],
 ) -> Result<TlsConnector, String> {
+    let own = match (&files.certificate, &files.key) {
+        (Some(certificate), Some(key_file)) => {
+            let key = PrivateKeyDer::from_pem_file(key_file).map_err(in_file(key_file))?;
+            Some((certificates(certificate)?, key))
+        }
+        _ => None,
+    };
+    let made = client_tls_as(roots, own, protocol);
+    made.map_err(|error| match &files.certificate {
+        Some(certificate) => in_file(certificate)(error),
+        None => error,
+    })
+}
+
+/// Builds a TLS connector as [`client_tls_with`] does, with the certificate chain and key of the client, if it has any.
+///
+/// # Errors
+///
+/// Returns a message if the key does not belong to the certificate.
+pub fn client_tls_as(
+    roots: RootCertStore,
+    own: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    protocol: &[u8],
+) -> Result<TlsConnector, String> {
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots);
-    let mut config = match (&files.certificate, &files.key) {
-        (Some(certificate), Some(key_file)) => {
-            let key = PrivateKeyDer::from_pem_file(key_file).map_err(in_file(key_file))?;
-            builder
-                .with_client_auth_cert(certificates(certificate)?, key)
-                .map_err(in_file(certificate))?
-        }
-        _ => builder.with_no_client_auth(),
+    let mut config = match own {
+        Some((chain, key)) => builder
+            .with_client_auth_cert(chain, key)
+            .map_err(|error| error.to_string())?,
+        None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = vec![protocol.to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))

@@ -365,7 +365,7 @@ impl Choices {
 
     /// Reads the annotations that only Strait has.
     fn read_own(&mut self, read: &Annotations<'_>) -> Result<(), Refusal> {
-        let sources = "none, files, istio-ca, workload-api or csi";
+        let sources = "none, files, istio-ca, strait-ca, workload-api or csi";
         let identity = read.parsed("strait.io/identity", sources, IdentitySource::parse)?;
         self.identity = identity.unwrap_or(self.identity);
         let level = read.parsed(

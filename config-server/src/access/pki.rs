@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -13,6 +15,7 @@ use rustls::RootCertStore;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
@@ -35,9 +38,14 @@ pub struct Files {
     pub key: PathBuf,
 }
 
+/// Verifier of client certificates.
+pub type Verifier = Arc<dyn ClientCertVerifier>;
+
 /// TLS configuration and CA certificate of a server.
 #[derive(Debug)]
 pub struct Material {
+    /// Verifier of the client certificates of users.
+    pub users: Verifier,
     /// TLS configuration of the listener.
     pub tls: Arc<ServerConfig>,
     /// CA certificate that clients trust, as PEM.
@@ -99,10 +107,16 @@ fn context<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> String {
 }
 
 /// Creates or reads the certificates in a data directory. The operator's certificate `own` replaces the issued one.
+/// Connections are accepted with the certificates of `clients`, which gets the verifier of users.
 ///
 /// # Errors
 /// If a file is malformed or cannot be written.
-pub fn prepare(data: &Path, own: Option<&Files>, names: &[String]) -> Outcome<Material> {
+pub fn prepare(
+    data: &Path,
+    own: Option<&Files>,
+    names: &[String],
+    clients: impl FnOnce(&Verifier) -> Verifier,
+) -> Outcome<Material> {
     let Authority {
         certificate: ca,
         key: ca_key,
@@ -122,8 +136,10 @@ pub fn prepare(data: &Path, own: Option<&Files>, names: &[String]) -> Outcome<Ma
         Some(files) => read(&files.certificate)?,
         None => ca.clone(),
     };
+    let users = users(&ca)?;
     Ok(Material {
-        tls: Arc::new(server_config(&ca, &files)?),
+        tls: Arc::new(server_config(clients(&users), &files)?),
+        users,
         ca: trusted,
     })
 }
@@ -164,27 +180,30 @@ fn issue(ca: &str, ca_key: &str, files: &Files, names: &[String]) -> Outcome<()>
     write(&files.certificate, &certificate.pem())
 }
 
-fn server_config(ca: &str, files: &Files) -> Outcome<ServerConfig> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&files.certificate)
-        .map_err(context(&files.certificate))?
-        .collect();
-    let chain = chain.map_err(context(&files.certificate))?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(context(&files.key))?;
+/// Returns the verifier of users, whose certificates the CA signs.
+fn users(ca: &str) -> Outcome<Verifier> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
         let certificate = certificate.map_err(|e| damaged("ca.crt", e))?;
         roots.add(certificate).map_err(|e| damaged("ca.crt", e))?;
     }
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .allow_unauthenticated()
-            .build()
-            .map_err(|e| damaged("ca.crt", e))?;
-    let mut config = ServerConfig::builder_with_provider(provider)
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .allow_unauthenticated()
+        .build()
+        .map_err(|e| damaged("ca.crt", e))
+}
+
+fn server_config(clients: Verifier, files: &Files) -> Outcome<ServerConfig> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&files.certificate)
+        .map_err(context(&files.certificate))?
+        .collect();
+    let chain = chain.map_err(context(&files.certificate))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(context(&files.key))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|e| e.to_string())?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(clients)
         .with_single_cert(chain, key)
         .map_err(context(&files.certificate))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -206,6 +225,17 @@ pub fn user_of(certificate: &CertificateDer<'_>) -> Option<User> {
         role,
         namespace: None,
     })
+}
+
+/// Returns bytes as PEM with this label.
+pub(crate) fn encoded(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let lines = text.as_bytes().chunks(64);
+    let lines: Vec<&str> = lines
+        .map(|line| std::str::from_utf8(line).unwrap_or_default())
+        .collect();
+    let lines = lines.join("\n");
+    format!("-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n")
 }
 
 /// Parses a name for a server certificate.

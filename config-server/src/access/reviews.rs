@@ -1,4 +1,4 @@
-//! Users by the tokens of service accounts, which the API server reviews.
+//! Service accounts by their tokens, which the API server reviews.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,11 +15,15 @@ use tokio::sync::Semaphore;
 
 use super::{Guard, Role, User};
 use crate::clock;
+use crate::object;
 use crate::remote::Remote;
 use crate::status::Failure;
 
-/// Audience that tokens must have.
+/// Audience of the tokens with which proxies follow a server.
 pub const AUDIENCE: &str = "strait-control";
+
+/// Field of a review with the pod of a token.
+const POD: &str = "authentication.kubernetes.io/pod-name";
 
 /// Maximum time for which an accepted token is remembered.
 const ACCEPTED_MAX: Duration = Duration::from_secs(60);
@@ -35,10 +39,37 @@ const REVIEW_MAX: Duration = Duration::from_secs(5);
 /// SHA-256 of a token.
 type Hash = [u8; 32];
 
-/// Users by the tokens of service accounts, which the API server reviews. Answers are remembered for a short time.
+/// Service account of a reviewed token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Namespace of the account.
+    pub namespace: String,
+    /// Name of the account.
+    pub name: String,
+    /// Pod that the token is bound to; `None` for a token that outlives its pod.
+    pub pod: Option<String>,
+}
+
+impl From<Account> for User {
+    fn from(
+        Account {
+            namespace, name, ..
+        }: Account,
+    ) -> User {
+        User {
+            name: format!("system:serviceaccount:{namespace}:{name}"),
+            role: Role::Proxy(vec![namespace.clone()]),
+            namespace: Some(namespace),
+        }
+    }
+}
+
+/// Service accounts by their tokens for one audience, which the API server reviews. Answers are remembered for a short
+/// time.
 #[derive(Debug)]
 pub struct Reviews {
     remote: Remote,
+    audience: &'static str,
     free: Semaphore,
     known: Mutex<Known>,
 }
@@ -46,25 +77,26 @@ pub struct Reviews {
 /// Reviewed tokens, with the end of the memory. Refused ones never displace accepted ones.
 #[derive(Debug, Default)]
 struct Known {
-    accepted: HashMap<Hash, (User, Instant)>,
+    accepted: HashMap<Hash, (Account, Instant)>,
     refused: HashMap<Hash, ((), Instant)>,
 }
 
 impl Reviews {
-    /// Returns the users of an API server.
-    pub fn of(remote: Remote) -> Reviews {
+    /// Returns the service accounts of an API server, whose tokens must have this audience.
+    pub fn of(remote: Remote, audience: &'static str) -> Reviews {
         Reviews {
             remote,
+            audience,
             free: Semaphore::new(REVIEWS_MAX),
             known: Mutex::default(),
         }
     }
 
-    /// Returns the user of a token; `None` if the token is refused. Without `asks`, only remembered answers count.
+    /// Returns the account of a token; `None` if the token is refused. Without `asks`, only remembered answers count.
     ///
     /// # Errors
     /// 503 if the API server does not answer.
-    pub async fn user(&self, token: &str, asks: bool) -> Result<Option<User>, Failure> {
+    pub async fn account(&self, token: &str, asks: bool) -> Result<Option<Account>, Failure> {
         let Some(expires) = expiry(token).filter(|at| clock::seconds_now() < *at) else {
             return Ok(None);
         };
@@ -88,10 +120,10 @@ impl Reviews {
             let why = "the API server cannot be asked about the token";
             Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why)
         })?;
-        let user = user_of(&status);
+        let account = account_of(&status, self.audience);
         let left = Duration::from_secs(expires.saturating_sub(clock::seconds_now()));
-        self.lock().put(hash, user.clone(), left, Instant::now());
-        Ok(user)
+        self.lock().put(hash, account.clone(), left, Instant::now());
+        Ok(account)
     }
 
     /// Returns the guard of a stream, which ends with its token: proxies connect again, with the next one.
@@ -110,7 +142,7 @@ impl Reviews {
         let api: Api<TokenReview> = Api::all(self.remote.client().await?);
         let review = TokenReview {
             spec: TokenReviewSpec {
-                audiences: Some(vec![AUDIENCE.to_owned()]),
+                audiences: Some(vec![self.audience.to_owned()]),
                 token: token.to_owned(),
             },
             ..TokenReview::default()
@@ -133,24 +165,24 @@ impl Reviews {
 }
 
 impl Known {
-    /// Returns the remembered user, or the remembered refusal.
-    fn get(&self, hash: &Hash, now: Instant) -> Option<Option<User>> {
+    /// Returns the remembered account, or the remembered refusal.
+    fn get(&self, hash: &Hash, now: Instant) -> Option<Option<Account>> {
         let accepted = self.accepted.get(hash).filter(|(_, until)| now < *until);
         let refused = self.refused.get(hash).filter(|(_, until)| now < *until);
         match (accepted, refused) {
-            (Some((user, _)), _) => Some(Some(user.clone())),
+            (Some((account, _)), _) => Some(Some(account.clone())),
             (None, Some(_)) => Some(None),
             (None, None) => None,
         }
     }
 
     /// Remembers an answer about a token that is valid for `left`.
-    fn put(&mut self, hash: Hash, user: Option<User>, left: Duration, now: Instant) {
-        match user {
-            Some(user) => put(
+    fn put(&mut self, hash: Hash, account: Option<Account>, left: Duration, now: Instant) {
+        match account {
+            Some(account) => put(
                 &mut self.accepted,
                 hash,
-                (user, now + left.min(ACCEPTED_MAX)),
+                (account, now + left.min(ACCEPTED_MAX)),
                 now,
             ),
             None => put(&mut self.refused, hash, ((), now + REFUSED_FOR), now),
@@ -181,20 +213,30 @@ fn expiry(token: &str) -> Option<u64> {
     claims["exp"].as_u64()
 }
 
-/// Returns the user of a review: a service account, whose token has the audience.
-fn user_of(status: &TokenReviewStatus) -> Option<User> {
+/// Returns the account of a review, whose token has the audience.
+fn account_of(status: &TokenReviewStatus, audience: &str) -> Option<Account> {
     // Servers that know no audiences do not return any.
     let mut audiences = status.audiences.iter().flatten();
-    if status.authenticated != Some(true) || !audiences.any(|one| one == AUDIENCE) {
+    if status.authenticated != Some(true) || !audiences.any(|one| one == audience) {
         return None;
     }
-    let name = status.user.as_ref()?.username.as_ref()?;
+    let user = status.user.as_ref()?;
+    let name = user.username.as_ref()?;
+    let mut groups = user.groups.iter().flatten();
+    if !groups.any(|group| group == "system:serviceaccounts") {
+        return None;
+    }
     let account = name.strip_prefix("system:serviceaccount:")?;
-    let (namespace, _) = account.split_once(':')?;
-    Some(User {
-        name: name.clone(),
-        role: Role::Proxy(vec![namespace.to_owned()]),
-        namespace: Some(namespace.to_owned()),
+    let (namespace, name) = account.split_once(':')?;
+    let is_name = |text: &str| object::is_name(text);
+    let pod = user
+        .extra
+        .as_ref()
+        .and_then(|extra| extra.get(POD)?.first());
+    (is_name(namespace) && is_name(name)).then(|| Account {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        pod: pod.cloned(),
     })
 }
 
@@ -208,11 +250,11 @@ mod tests {
         format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string()))
     }
 
-    fn user(name: &str) -> User {
-        User {
+    fn account(name: &str) -> Account {
+        Account {
+            namespace: "shop".to_owned(),
             name: name.to_owned(),
-            role: Role::Proxy(Vec::new()),
-            namespace: None,
+            pod: None,
         }
     }
 
@@ -221,14 +263,21 @@ mod tests {
         let review = |change: Value| {
             let mut status = json!({
                 "authenticated": true, "audiences": [AUDIENCE],
-                "user": {"username": "system:serviceaccount:shop:web"},
+                "user": {
+                    "username": "system:serviceaccount:shop:web",
+                    "groups": ["system:serviceaccounts", "system:serviceaccounts:shop"],
+                    "extra": {POD: ["web-1"]},
+                },
             });
             for (field, value) in change.as_object().unwrap() {
                 status[field] = value.clone();
             }
-            user_of(&serde_json::from_value(status).unwrap())
+            account_of(&serde_json::from_value(status).unwrap(), AUDIENCE)
         };
         let found = review(json!({})).unwrap();
+        assert_eq!(found.pod.as_deref(), Some("web-1"));
+        let found = User::from(found);
+        assert_eq!(found.name, "system:serviceaccount:shop:web");
         assert_eq!(found.role.to_string(), "proxy:shop");
         assert_eq!(found.namespace.as_deref(), Some("shop"));
         for refused in [
@@ -237,7 +286,10 @@ mod tests {
             json!({"audiences": ["https://kubernetes.default.svc"]}),
             json!({"audiences": null}),
             json!({"user": {"username": "admin"}}),
-            json!({"user": {"username": "system:serviceaccount:shop"}}),
+            json!({"user": {"username": "system:serviceaccount:shop:web"}}),
+            json!({"user": {"username": "system:serviceaccount:shop", "groups": ["system:serviceaccounts"]}}),
+            json!({"user": {"username": "system:serviceaccount:a/b:web", "groups": ["system:serviceaccounts"]}}),
+            json!({"audiences": ["strait-ca"]}),
             json!({"user": null}),
         ] {
             assert_eq!(review(refused.clone()), None, "{refused}");
@@ -248,7 +300,7 @@ mod tests {
     fn answers_are_remembered_for_a_minute_at_most() {
         let (mut known, now) = (Known::default(), Instant::now());
         let second = Duration::from_secs(1);
-        let web = Some(user("web"));
+        let web = Some(account("web"));
         known.put([1; 32], web.clone(), 3_600 * second, now);
         known.put([2; 32], web.clone(), 7 * second, now);
         known.put([3; 32], None, 3_600 * second, now);
@@ -262,7 +314,7 @@ mod tests {
     #[test]
     fn refused_tokens_displace_no_accepted_ones() {
         let (mut known, now) = (Known::default(), Instant::now());
-        known.put([0xff; 32], Some(user("web")), ACCEPTED_MAX, now);
+        known.put([0xff; 32], Some(account("web")), ACCEPTED_MAX, now);
         for number in 0..TOKENS_MAX + 10 {
             let hash = hash(&number.to_string());
             known.put(hash, None, ACCEPTED_MAX, now);
@@ -274,7 +326,7 @@ mod tests {
     #[tokio::test]
     async fn tokens_that_are_no_valid_jwt_cost_no_review() {
         let remote = Remote::new("kubernetes://no-such-context".parse().unwrap(), None);
-        let reviews = Reviews::of(remote);
+        let reviews = Reviews::of(remote, AUDIENCE);
         for refused in [
             "",
             "abc",
@@ -282,10 +334,10 @@ mod tests {
             &token(&json!({})),
             &token(&json!({"exp": 1})),
         ] {
-            assert_eq!(reviews.user(refused, true).await, Ok(None), "{refused}");
+            assert_eq!(reviews.account(refused, true).await, Ok(None), "{refused}");
         }
         let later = token(&json!({"exp": clock::seconds_now() + 60}));
-        assert_eq!(reviews.user(&later, false).await, Ok(None));
-        assert_eq!(reviews.user(&later, true).await.unwrap_err().code, 503);
+        assert_eq!(reviews.account(&later, false).await, Ok(None));
+        assert_eq!(reviews.account(&later, true).await.unwrap_err().code, 503);
     }
 }

@@ -156,7 +156,7 @@ impl Tokens {
         if stamp.is_none() || read.0 != stamp {
             *read = self.source.load(stamp);
         }
-        let hash = hash(token);
+        let hash = hash(token.as_bytes());
         let now = clock::seconds_now();
         let is_it = |known: &&Token| known.hash == hash && known.expires.is_none_or(|at| now < at);
         read.1.iter().find(is_it).map(|token| User {
@@ -245,7 +245,7 @@ fn issue(name: &str, role: Role, expires: Option<u64>) -> (Token, String) {
         role,
         created: clock::now(),
         expires,
-        hash: hash(&text),
+        hash: hash(text.as_bytes()),
     };
     (token, text)
 }
@@ -300,11 +300,13 @@ pub fn store(path: &Path, tokens: &[Token]) -> io::Result<()> {
     files::write_private(path, text.as_bytes())
 }
 
-fn hash(token: &str) -> String {
-    hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref())
+/// Returns the SHA-256 of bytes, in hexadecimal.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Returns bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

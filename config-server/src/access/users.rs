@@ -24,7 +24,7 @@ impl Users {
     pub async fn user(&self, token: &str, asks: bool) -> Result<Option<User>, Failure> {
         match self {
             Users::Tokens(tokens) => Ok(tokens.user(token)),
-            Users::Reviews(reviews) => reviews.user(token, asks).await,
+            Users::Reviews(reviews) => Ok(reviews.account(token, asks).await?.map(User::from)),
         }
     }
 

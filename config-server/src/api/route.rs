@@ -37,6 +37,10 @@ pub enum Route {
     Review(Review),
     /// Backup of the store, as one file.
     Backup,
+    /// Roots of the identities that the server issues.
+    IdentityRoots,
+    /// Commands about the CA of identities.
+    Identities,
     /// Objects of a resource, or one object.
     Objects(Target),
 }
@@ -85,6 +89,8 @@ pub fn route(path: &str) -> Result<Route, Failure> {
         ["metrics"] => Ok(Route::Metrics),
         ["version"] => Ok(Route::Version),
         ["strait", "backup"] => Ok(Route::Backup),
+        ["strait", "ca"] => Ok(Route::IdentityRoots),
+        ["strait", "identity"] => Ok(Route::Identities),
         ["api"] => Ok(Route::CoreVersions),
         ["apis"] => Ok(Route::Groups),
         ["openapi", "v2"] => Ok(Route::OpenApi2),

@@ -1,5 +1,5 @@
-//! CA of the hub's certificate in a ConfigMap of each namespace that asks for sidecars. A changed or deleted one is written
-//! again.
+//! Certificates that workloads trust, in ConfigMaps of each namespace that asks for sidecars: the CA of the hub's own
+//! certificate, and the roots of identities. A changed or deleted ConfigMap is written again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,11 +14,23 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::webhook::secret::Served;
+/// ConfigMap, and the key of its only text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Published {
+    name: &'static str,
+    key: &'static str,
+}
 
-/// Name of the ConfigMap, and its key.
-const NAME: &str = "strait-ca";
-const KEY: &str = "ca.crt";
+/// CA of the hub's certificate.
+pub(super) const HUB_CA: Published = Published {
+    name: "strait-ca",
+    key: "ca.crt",
+};
+/// Roots of the identities of workloads.
+pub(super) const IDENTITY_ROOTS: Published = Published {
+    name: "strait-ca-root",
+    key: "root-cert.pem",
+};
 /// Field manager of the writes.
 const MANAGER: &str = "strait-control";
 /// Pause after an error.
@@ -29,76 +41,96 @@ const RETRY: Duration = Duration::from_secs(5);
 struct Known {
     /// Whether each namespace asks for sidecars.
     namespaces: BTreeMap<String, bool>,
-    /// CA in the ConfigMap of each namespace.
+    /// Text in the ConfigMap of each namespace.
     written: BTreeMap<String, String>,
     /// Whether the ConfigMaps are listed: none is written that is there already.
     is_listed: bool,
 }
 
-/// Writes the CA to the namespaces until the sender of the CA is gone.
-pub(super) async fn follow(
+/// Writer of ConfigMaps.
+#[derive(Clone)]
+pub(super) struct Publish {
     client: Client,
     revision: String,
-    mut served: watch::Receiver<Option<Served>>,
-) {
-    let named = watcher::Config::default().fields(&format!("metadata.name={NAME}"));
-    let mut maps = watcher(Api::<ConfigMap>::all(client.clone()), named)
-        .default_backoff()
-        .boxed();
-    let namespaces = Api::<PartialObjectMeta<Namespace>>::all(client.clone());
-    let mut namespaces = watcher(namespaces, watcher::Config::default())
-        .default_backoff()
-        .boxed();
-    let mut known = Known::default();
-    loop {
-        let authorities = served.borrow_and_update().clone().map(|it| it.authorities);
-        let mut is_done = true;
-        for namespace in known.lacking(authorities.as_deref()) {
-            let authorities = authorities.as_deref().unwrap_or_default();
-            match write(&client, &namespace, authorities).await {
-                Ok(()) => _ = known.written.insert(namespace, authorities.to_owned()),
-                Err(error) => {
-                    is_done = false;
-                    tracing::warn!(%error, namespace, "the ConfigMap {NAME} cannot be written");
+}
+
+impl Publish {
+    /// Returns the writer to the namespaces that ask for sidecars of a revision.
+    pub(super) fn new(client: Client, revision: String) -> Self {
+        Self { client, revision }
+    }
+
+    /// Writes the text of a value to the namespaces until the sender of values is gone.
+    pub(super) async fn follow<T>(
+        self,
+        published: Published,
+        mut values: watch::Receiver<Option<T>>,
+        text: fn(&T) -> &str,
+    ) {
+        let Publish { client, revision } = self;
+        let Published { name, key } = published;
+        let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let mut maps = watcher(Api::<ConfigMap>::all(client.clone()), named)
+            .default_backoff()
+            .boxed();
+        let namespaces = Api::<PartialObjectMeta<Namespace>>::all(client.clone());
+        let mut namespaces = watcher(namespaces, watcher::Config::default())
+            .default_backoff()
+            .boxed();
+        let mut known = Known::default();
+        loop {
+            let current = {
+                let value = values.borrow_and_update();
+                value.as_ref().map(|value| text(value).to_owned())
+            };
+            let mut is_done = true;
+            for namespace in known.lacking(current.as_deref()) {
+                let text = current.as_deref().unwrap_or_default();
+                match write(&client, &namespace, published, text).await {
+                    Ok(()) => _ = known.written.insert(namespace, text.to_owned()),
+                    Err(error) => {
+                        is_done = false;
+                        tracing::warn!(%error, namespace, "the ConfigMap {name} cannot be written");
+                    }
                 }
             }
-        }
-        tokio::select! {
-            Some(event) = namespaces.next() => match event {
-                Ok(Event::Apply(one) | Event::InitApply(one)) => {
-                    let asks = asks(&one.metadata, &revision);
-                    known.namespaces.insert(one.metadata.name.unwrap_or_default(), asks);
-                }
-                Ok(Event::Delete(one)) => _ = known.namespaces.remove(&one.metadata.name.unwrap_or_default()),
-                Ok(Event::Init) => known.namespaces.clear(),
-                Ok(Event::InitDone) => {}
-                Err(error) => tracing::warn!(%error, "namespaces cannot be followed"),
-            },
-            Some(event) = maps.next() => match event {
-                Ok(Event::Apply(one) | Event::InitApply(one)) => {
-                    let text = one.data.and_then(|mut data| data.remove(KEY)).unwrap_or_default();
-                    known.written.insert(one.metadata.namespace.unwrap_or_default(), text);
-                }
-                Ok(Event::Delete(one)) => _ = known.written.remove(&one.metadata.namespace.unwrap_or_default()),
-                Ok(Event::Init) => known.written.clear(),
-                Ok(Event::InitDone) => known.is_listed = true,
-                Err(error) => tracing::warn!(%error, "the ConfigMaps {NAME} cannot be followed"),
-            },
-            changed = served.changed() => if changed.is_err() { return },
-            () = tokio::time::sleep(RETRY), if !is_done => {}
+            tokio::select! {
+                Some(event) = namespaces.next() => match event {
+                    Ok(Event::Apply(one) | Event::InitApply(one)) => {
+                        let asks = asks(&one.metadata, &revision);
+                        known.namespaces.insert(one.metadata.name.unwrap_or_default(), asks);
+                    }
+                    Ok(Event::Delete(one)) => _ = known.namespaces.remove(&one.metadata.name.unwrap_or_default()),
+                    Ok(Event::Init) => known.namespaces.clear(),
+                    Ok(Event::InitDone) => {}
+                    Err(error) => tracing::warn!(%error, "namespaces cannot be followed"),
+                },
+                Some(event) = maps.next() => match event {
+                    Ok(Event::Apply(one) | Event::InitApply(one)) => {
+                        let text = one.data.and_then(|mut data| data.remove(key)).unwrap_or_default();
+                        known.written.insert(one.metadata.namespace.unwrap_or_default(), text);
+                    }
+                    Ok(Event::Delete(one)) => _ = known.written.remove(&one.metadata.namespace.unwrap_or_default()),
+                    Ok(Event::Init) => known.written.clear(),
+                    Ok(Event::InitDone) => known.is_listed = true,
+                    Err(error) => tracing::warn!(%error, "the ConfigMaps {name} cannot be followed"),
+                },
+                changed = values.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(RETRY), if !is_done => {}
+            }
         }
     }
 }
 
 impl Known {
-    /// Returns the namespaces that ask for sidecars and lack the CA.
-    fn lacking(&self, authorities: Option<&str>) -> Vec<String> {
-        let Some(authorities) = authorities.filter(|_| self.is_listed) else {
+    /// Returns the namespaces that ask for sidecars and lack the text.
+    fn lacking(&self, text: Option<&str>) -> Vec<String> {
+        let Some(text) = text.filter(|_| self.is_listed) else {
             return Vec::new();
         };
         let asking = self.namespaces.iter().filter(|(_, asks)| **asks);
         let names = asking.map(|(name, _)| name);
-        let lacks = |name: &&String| self.written.get(*name).is_none_or(|it| it != authorities);
+        let lacks = |name: &&String| self.written.get(*name).is_none_or(|it| it != text);
         names.filter(lacks).cloned().collect()
     }
 }
@@ -116,16 +148,21 @@ fn asks(metadata: &kube::api::ObjectMeta, revision: &str) -> bool {
         && (label("istio.io/rev") == Some(revision) || label("strait.io/inject") == Some("enabled"))
 }
 
-async fn write(client: &Client, namespace: &str, authorities: &str) -> Result<(), kube::Error> {
+async fn write(
+    client: &Client,
+    namespace: &str,
+    Published { name, key }: Published,
+    text: &str,
+) -> Result<(), kube::Error> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/part-of": "strait"}},
-        "data": {KEY: authorities},
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": "strait"}},
+        "data": {key: text},
     });
     let params = PatchParams::apply(MANAGER).force();
-    api.patch(NAME, &params, &Patch::Apply(map)).await?;
-    tracing::info!(namespace, "the ConfigMap {NAME} was written");
+    api.patch(name, &params, &Patch::Apply(map)).await?;
+    tracing::info!(namespace, "the ConfigMap {name} was written");
     Ok(())
 }
 

@@ -20,11 +20,12 @@ use crate::api::params::Params;
 use crate::api::respond::{self, Answer, Body};
 use crate::api::route::{Route, Target, route};
 use crate::api::{Call, decode, discovery, openapi, table};
+use crate::grpc;
+use crate::identities::{self, Identities};
 use crate::proxies::{Reporter, Sender};
 use crate::resources::Resource;
 use crate::status::Failure;
 use crate::transfer::backup::Backup;
-use crate::xds;
 
 /// Authenticated sender of a request for objects.
 struct Caller {
@@ -37,7 +38,7 @@ impl Server {
     /// Handles a request.
     pub(super) async fn handle(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
         let verb = verb(&request);
-        let response = match xds::is_grpc(request.headers()) {
+        let response = match grpc::is_grpc(request.headers()) {
             true => self.stream(peer, request).await,
             false => self.respond(peer, request).await,
         };
@@ -70,8 +71,8 @@ impl Server {
         head: Parts,
         body: &mut Incoming,
     ) -> Result<Response<Body>, Failure> {
-        if let Ok(Route::Health) = route(head.uri.path()) {
-            return Ok(Response::new(respond::full("ok")));
+        if let Some(answer) = self.open_page(&head) {
+            return answer;
         }
         let user = self.user(peer, &head.headers).await?;
         refuse_impersonation(&head.headers, &user)?;
@@ -107,13 +108,17 @@ impl Server {
             }
             Route::Review(review) if head.method == Method::POST => {
                 let object = decode::body(&text(CONTENT_TYPE), &read_body(body).await?)?;
+                let is_pretty = params.get("pretty") == "true";
                 let mut answer = Answer::ok(reviews::answer(review, &user, &object)?);
                 answer.code = StatusCode::CREATED;
-                let is_pretty = params.get("pretty") == "true";
                 Ok(respond::json(&answer, "application/json", is_pretty))
             }
             Route::Review(_) => Err(Failure::method_not_allowed()),
             Route::Backup if head.method == Method::GET => self.backup(&user).await,
+            Route::Identities if head.method == Method::POST => {
+                user.check_path("post", head.uri.path())?;
+                self.run_identities(body).await
+            }
             route => {
                 let verb = head.method.as_str().to_ascii_lowercase();
                 user.check_path(&verb, head.uri.path())?;
@@ -130,14 +135,54 @@ impl Server {
         }
     }
 
-    /// Serves an xDS stream, or rejects it with a gRPC status.
+    /// Returns the response to a request that needs no user; `None` for any other.
+    fn open_page(&self, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
+        match route(head.uri.path()) {
+            Ok(Route::Health) => Some(Ok(Response::new(respond::full("ok")))),
+            Ok(Route::IdentityRoots) if head.method == Method::GET => Some(self.identity_roots()),
+            _ => None,
+        }
+    }
+
+    /// Runs a command about the CA of workloads.
+    async fn run_identities(&self, body: &mut Incoming) -> Result<Response<Body>, Failure> {
+        let identities = self.identities.as_ref().ok_or_else(without_identities)?;
+        let answer = identities.run(&read_body(body).await?).await?;
+        Ok(respond::json(
+            &Answer::ok(answer),
+            "application/json",
+            false,
+        ))
+    }
+
+    /// Returns the roots of the identities that the server issues.
+    fn identity_roots(&self) -> Result<Response<Body>, Failure> {
+        let roots = self.identities.as_ref().and_then(Identities::roots);
+        let mut response = Response::new(respond::full(roots.ok_or_else(without_identities)?));
+        let pem = http::HeaderValue::from_static("application/x-pem-file");
+        response.headers_mut().insert(CONTENT_TYPE, pem);
+        Ok(response)
+    }
+
+    /// Serves an xDS stream or a call of the CA, or rejects it with a gRPC status.
     async fn stream(&self, peer: &Peer, request: Request<Incoming>) -> Response<Body> {
+        if let Some(identities) = &self.identities
+            && request.uri().path() == identities::PATH
+        {
+            let client = identities::Client {
+                address: peer.address.ip(),
+                certificates: &peer.certificates,
+            };
+            let (response, is_known) = identities.serve(client, request).await;
+            peer.is_known.fetch_or(is_known, Ordering::Relaxed);
+            return response;
+        }
         match self.user(peer, request.headers()).await {
             Ok(user) => {
                 let guard = self.guard(request.headers(), &user);
                 self.xds.serve(user, guard, request).await
             }
-            Err(failure) => xds::refused(&failure),
+            Err(failure) => grpc::refuse(grpc::status_of(&failure)),
         }
     }
 
@@ -145,7 +190,7 @@ impl Server {
     async fn user(&self, peer: &Peer, headers: &HeaderMap) -> Result<User, Failure> {
         let found = match bearer(headers) {
             Some(token) => {
-                let is_limited = self.attempts.is_limited(peer.address.ip(), Instant::now());
+                let is_limited = self.attempts.is_limited(&peer.address.ip(), Instant::now());
                 self.users.user(&token, !is_limited).await?
             }
             None => peer.user.clone(),
@@ -154,7 +199,7 @@ impl Server {
             peer.is_known.store(true, Ordering::Relaxed);
             return Ok(user);
         }
-        let is_limited = self.attempts.fail(peer.address.ip(), Instant::now());
+        let is_limited = self.attempts.count(peer.address.ip(), Instant::now());
         self.metrics.rejected_login(is_limited);
         if is_limited {
             let code = StatusCode::TOO_MANY_REQUESTS;
@@ -384,13 +429,25 @@ fn document(
         (Route::OpenApi3, _) => openapi::index(),
         (Route::OpenApi3Of(of), _) => openapi::document(of)?,
         (
-            Route::Health | Route::Backup | Route::Metrics | Route::Objects(_) | Route::Review(_),
+            Route::Health
+            | Route::Backup
+            | Route::Identities
+            | Route::IdentityRoots
+            | Route::Metrics
+            | Route::Objects(_)
+            | Route::Review(_),
             _,
         ) => {
             return Err(Failure::unknown_path());
         }
     };
     Ok(respond::json(&Answer::ok(object), content_type, is_pretty))
+}
+
+/// Returns 404 of a server without the CA.
+fn without_identities() -> Failure {
+    let message = "the server issues no identities: start it with --issue-identities";
+    Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
 }
 
 /// Rejects impersonation: the request would run with the permissions of the authenticated user.

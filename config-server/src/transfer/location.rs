@@ -99,6 +99,11 @@ impl Location {
 }
 
 impl Opened {
+    /// Returns the store. The data directory stays locked as long as this is open.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
     /// Returns the API over the store.
     pub fn api(&self) -> Api {
         Api::new(Arc::clone(&self.store))

@@ -11,6 +11,8 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
+use crate::access::pki;
+
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 /// Life of the CA: ten years.
@@ -66,7 +68,7 @@ impl Material {
             X509Certificate::from_der(&der).map_err(|error| format!("tls.crt: {error}"))?;
         if is_due(newest, now)? {
             let (certificate, key) = authority(now)?;
-            let authorities = format!("{certificate}{}", encoded(newest));
+            let authorities = format!("{certificate}{}", pki::encoded("CERTIFICATE", newest));
             return Ok(Some(Self {
                 authorities,
                 authority_key: key,
@@ -79,14 +81,19 @@ impl Material {
             return Ok(None);
         }
         let names: Vec<String> = names.into_iter().collect();
-        let (certificate, key) = leaf(now, &names, &encoded(newest), &self.authority_key)?;
+        let (certificate, key) = leaf(
+            now,
+            &names,
+            &pki::encoded("CERTIFICATE", newest),
+            &self.authority_key,
+        )?;
         let (_, newest_parsed) =
             X509Certificate::from_der(newest).map_err(|error| format!("ca.crt: {error}"))?;
         let is_of_newest = parsed
             .verify_signature(Some(newest_parsed.public_key()))
             .is_ok();
         let authorities = match is_of_newest {
-            true => encoded(newest),
+            true => pki::encoded("CERTIFICATE", newest),
             false => self.authorities.clone(),
         };
         Ok(Some(Self {
@@ -130,21 +137,6 @@ fn split(text: &str) -> Outcome<Vec<CertificateDer<'static>>> {
     let all = CertificateDer::pem_slice_iter(text.as_bytes());
     all.collect::<Result<_, _>>()
         .map_err(|error| format!("ca.crt: {error}"))
-}
-
-/// Returns a certificate as PEM.
-fn encoded(der: &CertificateDer<'_>) -> String {
-    use base64::Engine;
-    let text = base64::engine::general_purpose::STANDARD.encode(der);
-    let lines: Vec<&str> = text
-        .as_bytes()
-        .chunks(64)
-        .map(|line| std::str::from_utf8(line).unwrap_or_default())
-        .collect();
-    format!(
-        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
-        lines.join("\n")
-    )
 }
 
 fn authority(now: i64) -> Outcome<(String, String)> {

@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use super::review::Injector;
 use super::secret::Served;
 use super::serve::text;
+use crate::identities::KeysInUse;
 use crate::metrics::Metrics;
 use crate::mirror::MirrorStore;
 use crate::proxies::Proxies;
@@ -44,6 +45,8 @@ pub(crate) struct Hub {
     pub(crate) mirror: Arc<MirrorStore>,
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) metrics: Arc<Metrics>,
+    /// Keys of the CA of workloads; `None` without the role.
+    pub(crate) keys: Option<KeysInUse>,
 }
 
 impl Ready {
@@ -58,6 +61,10 @@ impl Ready {
         let hub = self.hub.as_ref();
         if hub.is_some_and(|hub| !*hub.mirror.is_complete().borrow()) {
             return Some("the objects of the API server are not listed yet: see the log");
+        }
+        let keys = hub.and_then(|hub| hub.keys.as_ref());
+        if keys.is_some_and(|keys| keys.borrow().is_none()) {
+            return Some("the CA has no keys yet: see the log about the Secret strait-ca");
         }
         let (injector, is_bundled) = self.webhook.as_ref()?;
         if !injector.is_ready().await {

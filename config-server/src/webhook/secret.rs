@@ -1,12 +1,10 @@
 //! Secret with the certificate, which all replicas share: made by the first one, renewed by the one whose write wins.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::Api;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls_pki_types::pem::PemObject;
@@ -15,6 +13,7 @@ use tokio::sync::watch;
 
 use super::certificate::Material;
 use crate::clock;
+use crate::shared_secret::{self, Content};
 
 /// Returns the name of the Secret of a revision: two of them may share a namespace.
 pub(crate) fn name_for(revision: &str) -> String {
@@ -68,72 +67,35 @@ pub(crate) async fn follow(
 /// Returns the material that counts now: that of the Secret, or what replaces it, once it is written.
 async fn current(secrets: &Api<Secret>, name: &str, names: &[String]) -> Result<Material, String> {
     let now = i64::try_from(clock::seconds_now()).unwrap_or(i64::MAX);
-    let said = |error: kube::Error| error.to_string();
-    let Some(found) = secrets.get_opt(name).await.map_err(said)? else {
-        let material = Material::new(now, names)?;
-        return match secrets
-            .create(&PostParams::default(), &secret(name, &material, None))
-            .await
-        {
-            Ok(_) => Ok(material),
-            // another replica was faster: its material is read by the next attempt
-            Err(error) => Err(said(error)),
-        };
-    };
-    let material = material(&found)?;
-    let Some(renewed) = material.renewed(now, names)? else {
-        return Ok(material);
-    };
-    let replacement = secret(name, &renewed, found.metadata.resource_version);
-    match secrets
-        .replace(name, &PostParams::default(), &replacement)
-        .await
-    {
-        Ok(_) => Ok(renewed),
-        Err(error) => Err(said(error)),
-    }
+    let counts = shared_secret::change(secrets, name, |found: Option<&Material>| match found {
+        None => Material::new(now, names).map(Some),
+        Some(material) => material.renewed(now, names),
+    });
+    counts.await?.ok_or_else(|| "it was not made".to_owned())
 }
 
-fn secret(name: &str, material: &Material, resource_version: Option<String>) -> Secret {
-    let texts = [
-        &material.authorities,
-        &material.authority_key,
-        &material.certificate,
-        &material.key,
-    ];
-    let data = FIELDS.into_iter().zip(texts);
-    let data = data.map(|(field, text)| (field.to_owned(), ByteString(text.clone().into_bytes())));
-    Secret {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            labels: Some(BTreeMap::from([(
-                "app.kubernetes.io/part-of".to_owned(),
-                "strait".to_owned(),
-            )])),
-            resource_version,
-            ..ObjectMeta::default()
-        },
-        type_: Some("kubernetes.io/tls".to_owned()),
-        data: Some(data.collect()),
-        ..Secret::default()
-    }
-}
+impl Content for Material {
+    const TYPE: &'static str = "kubernetes.io/tls";
 
-fn material(secret: &Secret) -> Result<Material, String> {
-    let field = |name: &str| {
-        let bytes = secret.data.as_ref().and_then(|data| data.get(name));
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes.0.clone()).ok());
-        text.ok_or_else(|| {
-            format!("the Secret has no text `{name}`; delete it, and it is made again")
+    fn fields(&self) -> Result<Vec<(&'static str, String)>, String> {
+        let texts = [
+            &self.authorities,
+            &self.authority_key,
+            &self.certificate,
+            &self.key,
+        ];
+        Ok(FIELDS.into_iter().zip(texts.map(Clone::clone)).collect())
+    }
+
+    fn read(field: impl Fn(&str) -> Result<String, String>) -> Result<Self, String> {
+        let [authorities, authority_key, certificate, key] = FIELDS.map(field);
+        Ok(Self {
+            authorities: authorities?,
+            authority_key: authority_key?,
+            certificate: certificate?,
+            key: key?,
         })
-    };
-    let [authorities, authority_key, certificate, key] = FIELDS.map(field);
-    Ok(Material {
-        authorities: authorities?,
-        authority_key: authority_key?,
-        certificate: certificate?,
-        key: key?,
-    })
+    }
 }
 
 /// Returns the TLS settings of a server with the certificate.

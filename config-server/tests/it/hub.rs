@@ -1,6 +1,6 @@
 //! The hub with a real API server, which `STRAIT_TEST_KUBECONFIG` names.
 
-mod cluster;
+pub mod cluster;
 mod relay;
 
 use std::collections::HashMap;

@@ -17,6 +17,7 @@ mod gateway_rules;
 mod gateway_sources;
 mod gateway_status;
 mod hub;
+mod identities;
 mod imports;
 mod kinds;
 mod kubectl;

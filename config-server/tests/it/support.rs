@@ -291,7 +291,20 @@ impl Client {
         token: Option<&str>,
         identity: Option<(CertificateDer<'static>, KeyPair)>,
     ) -> Option<Client> {
-        let config = client_config(ca, identity);
+        Client::connect_with(address, client_config(ca, identity), token).await
+    }
+
+    /// Connects a client with these TLS settings and without a token.
+    pub async fn connect_by(address: std::net::SocketAddr, config: ClientConfig) -> Client {
+        let connected = Client::connect_with(address, config, None).await;
+        connected.unwrap()
+    }
+
+    async fn connect_with(
+        address: std::net::SocketAddr,
+        config: ClientConfig,
+        token: Option<&str>,
+    ) -> Option<Client> {
         let stream = TcpStream::connect(address).await.ok()?;
         stream.set_nodelay(true).ok()?;
         let name = ServerName::try_from("localhost").unwrap();

@@ -15,6 +15,9 @@ const PRE_DRAIN: u64 = 5;
 /// Part of the grace period that is left for the end of the process, in seconds.
 const MARGIN: u64 = 3;
 
+/// Address of Strait's CA where the configuration comes from elsewhere.
+const STRAIT_CA: &str = "strait-control.strait-system.svc:6444";
+
 /// Workload of the pod, as far as the environment depends on it.
 pub(crate) struct Workload<'a> {
     pub(crate) owner: &'a Owner,
@@ -80,13 +83,13 @@ pub(super) fn variables(
         "/var/run/strait/podinfo/annotations",
     );
     env.set("STRAIT_CONTROL", &context.settings.control.url);
-    if control_ca(context).is_some() {
+    if control_ca(context, choices.identity).is_some() {
         env.set("STRAIT_CONTROL_CA", "/var/run/strait/ca/control.crt");
     }
     if control_audience(context).is_some() {
         env.set("STRAIT_CONTROL_TOKEN", "/var/run/strait/token/control");
     }
-    env.identity(choices.identity);
+    env.identity(choices.identity, &context.settings.control.url);
     let (status, metrics) = (choices.status_port, choices.metrics_port());
     env.set("STRAIT_HEALTH", &format!("[::]:{status}"));
     if metrics != status {
@@ -132,7 +135,7 @@ impl Env {
         }
     }
 
-    fn identity(&mut self, source: IdentitySource) {
+    fn identity(&mut self, source: IdentitySource, control: &str) {
         match source {
             IdentitySource::Files => {}
             IdentitySource::None => self.set("STRAIT_IDENTITY", "none"),
@@ -150,8 +153,15 @@ impl Env {
                 let socket = "unix:///var/run/strait/spiffe/spire-agent.sock";
                 self.set("SPIFFE_ENDPOINT_SOCKET", socket);
             }
-            IdentitySource::IstioCa => {
-                self.set("STRAIT_IDENTITY", "istio-ca");
+            IdentitySource::IstioCa | IdentitySource::StraitCa => {
+                let is_own = source == IdentitySource::StraitCa;
+                self.set(
+                    "STRAIT_IDENTITY",
+                    if is_own { "strait-ca" } else { "istio-ca" },
+                );
+                if is_own && !control.starts_with("xds://") {
+                    self.set("STRAIT_CA_ADDRESS", STRAIT_CA);
+                }
                 self.set("STRAIT_CA_ROOT", "/var/run/strait/ca/root-cert.pem");
                 self.set("STRAIT_CA_TOKEN", "/var/run/strait/token/ca");
             }

@@ -23,11 +23,15 @@ pub(super) fn control_audience<'a>(context: &'a Context<'_>) -> Option<&'a str> 
     (!audience.is_empty() && context.settings.control.url.starts_with("xds://")).then_some(audience)
 }
 
-/// Returns the ConfigMap and the key of the CA of that server.
-pub(super) fn control_ca<'a>(context: &'a Context<'_>) -> Option<(&'a str, &'a str)> {
+/// Returns the ConfigMap and the key of the CA of that server, which signs certificates of workloads as well.
+pub(super) fn control_ca<'a>(
+    context: &'a Context<'_>,
+    source: IdentitySource,
+) -> Option<(&'a str, &'a str)> {
     let control = &context.settings.control;
+    let is_asked = control.url.starts_with("xds://") || source == IdentitySource::StraitCa;
     let named = control.ca.strip_prefix("configmap:");
-    let named = named.filter(|_| control.url.starts_with("xds://"))?;
+    let named = named.filter(|_| is_asked)?;
     Some(named.split_once('/').unwrap_or((named, "ca.crt")))
 }
 
@@ -35,6 +39,7 @@ pub(super) fn control_ca<'a>(context: &'a Context<'_>) -> Option<(&'a str, &'a s
 fn signer(source: IdentitySource) -> Option<(&'static str, &'static str)> {
     match source {
         IdentitySource::IstioCa => Some(("istio-ca", "istio-ca-root-cert")),
+        IdentitySource::StraitCa => Some(("strait-ca", "strait-ca-root")),
         IdentitySource::Csi
         | IdentitySource::Files
         | IdentitySource::None
@@ -58,7 +63,8 @@ pub(crate) fn volumes(context: &Context<'_>, choices: &Choices) -> Vec<Value> {
     .flatten()
     .collect();
     let authorities: Vec<Value> = [
-        control_ca(context).map(|(name, key)| config_map(name, key, "control.crt")),
+        control_ca(context, choices.identity)
+            .map(|(name, key)| config_map(name, key, "control.crt")),
         signer.map(|(_, name)| config_map(name, "root-cert.pem", "root-cert.pem")),
     ]
     .into_iter()
@@ -79,7 +85,10 @@ pub(crate) fn volumes(context: &Context<'_>, choices: &Choices) -> Vec<Value> {
     match choices.identity {
         IdentitySource::Csi => volumes.push(csi("strait-spiffe", "spiffe.csi.cert-manager.io")),
         IdentitySource::WorkloadApi => volumes.push(csi("strait-spiffe-socket", "csi.spiffe.io")),
-        IdentitySource::Files | IdentitySource::IstioCa | IdentitySource::None => {}
+        IdentitySource::Files
+        | IdentitySource::IstioCa
+        | IdentitySource::None
+        | IdentitySource::StraitCa => {}
     }
     volumes.extend(choices.volumes.iter().cloned());
     volumes

@@ -29,7 +29,7 @@ const CHOICES: [(&str, &str); 5] = [
     ("containerNames", "strait or istio"),
     (
         "identity.source",
-        "none, files, istio-ca, workload-api or csi",
+        "none, files, istio-ca, strait-ca, workload-api or csi",
     ),
     (
         "interceptionMode",

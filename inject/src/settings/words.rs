@@ -66,6 +66,8 @@ pub enum IdentitySource {
     IstioCa,
     /// No certificate.
     None,
+    /// The CA of Strait.
+    StraitCa,
     /// The SPIFFE Workload API.
     WorkloadApi,
 }

@@ -27,12 +27,7 @@ const CASES: [(&str, &str, &str, u32); 5] = [
         "{capture: none, control: {url: 'kubernetes://'}}",
         31,
     ),
-    (
-        "gateway",
-        "native",
-        "{identity: {source: workload-api}}",
-        31,
-    ),
+    ("gateway", "native", "{identity: {source: strait-ca}}", 31),
 ];
 
 #[test]

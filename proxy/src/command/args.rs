@@ -35,6 +35,7 @@ use crate::control::pod_labels::PodLabelsFile;
 use crate::control::remote_clusters::ClustersFile;
 pub use tracing::{CompressionArg, TracingArgs};
 pub use workload::WorkloadArgs;
+pub(crate) use workload::parse_trust_domain;
 
 use crate::identity::{
     Environment, ExportListener, Identity, MeshDefaults, MeshName, Mode, OwnPod, Replay,

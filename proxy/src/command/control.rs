@@ -1,7 +1,9 @@
 //! `strait control`: the config server, its tokens, and its objects as files.
 
 mod args;
+mod data;
 mod gateways;
+mod identities;
 mod imports;
 mod inject;
 mod roles;
@@ -39,6 +41,7 @@ pub fn run(args: &ControlArgs) -> u8 {
     let outcome = match &args.command {
         None => serve(&args.server),
         Some(ControlCommand::Status(args)) => return show_status(args),
+        Some(ControlCommand::Identity(args)) => block_on(identities::run(args)),
         Some(ControlCommand::Token(token)) => change_tokens(&token.command),
         Some(ControlCommand::Import { paths, data }) => transfer::import(paths, data),
         Some(ControlCommand::Export { directory, data }) => transfer::export(directory, data),
@@ -77,6 +80,10 @@ fn serve(args: &ServerArgs) -> Result<(), String> {
         if let Some(roles) = roles::roles(args, connections_max, || status_for(args))? {
             return until_stopped(|stop| roles.run(None, stop)).await;
         }
+        let has_writer = args.status_for.is_some() || imports.is_some();
+        if args.identities.issue_identities && has_writer {
+            return Err(roles::NEEDS_SERVE.to_owned());
+        }
         match (status_for(args), imports) {
             (Some(writer), _) => until_stopped(|stop| writer.run(stop)).await,
             (None, Some(writer)) => until_stopped(|stop| writer.run(stop)).await,
@@ -93,6 +100,7 @@ async fn run_server(args: &ServerArgs) -> Result<(), String> {
         tls: tls.map(|(certificate, key)| pki::Files { certificate, key }),
         names: args.tls_name.clone(),
         etcd: args.data.etcd.settings(),
+        identities: args.identities.settings(),
         context: args.context.clone(),
         connections_max: connections_max(),
         controller: GatewayController {

@@ -362,7 +362,8 @@ impl RunArgs {
         settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
         let cluster = self.identity.cluster.as_deref();
         let source = &self.identity_source;
-        settings.identity_source = source.settings(&settings.identity, cluster)?;
+        let control = &self.config.control;
+        settings.identity_source = source.settings(&settings.identity, cluster, control)?;
         settings.identity.workload.kind = source.identity.into();
         settings.takeover.clone_from(&self.takeover);
         settings.is_service = true;

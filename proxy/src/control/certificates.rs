@@ -157,7 +157,7 @@ fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
     match identity.workload.kind {
         IdentityKind::Files => {}
         IdentityKind::None => return false,
-        IdentityKind::IstioCa | IdentityKind::WorkloadApi => return true,
+        IdentityKind::IstioCa | IdentityKind::StraitCa | IdentityKind::WorkloadApi => return true,
     }
     let (own, _) = mesh(identity);
     let is_there = || match &own {

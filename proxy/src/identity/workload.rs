@@ -76,6 +76,8 @@ pub enum IdentityKind {
     IstioCa,
     /// No identity.
     None,
+    /// Certificates that Strait's own CA signs.
+    StraitCa,
     /// SPIFFE Workload API.
     WorkloadApi,
 }
@@ -83,7 +85,7 @@ pub enum IdentityKind {
 impl IdentityKind {
     /// Whether the proxy gets the certificate from a server.
     pub fn is_remote(self) -> bool {
-        matches!(self, Self::IstioCa | Self::WorkloadApi)
+        matches!(self, Self::IstioCa | Self::StraitCa | Self::WorkloadApi)
     }
 
     /// Returns the value of the flag `--identity`.
@@ -92,6 +94,7 @@ impl IdentityKind {
             Self::Files => "files",
             Self::IstioCa => "istio-ca",
             Self::None => "none",
+            Self::StraitCa => "strait-ca",
             Self::WorkloadApi => "workload-api",
         }
     }

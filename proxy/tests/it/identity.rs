@@ -4,6 +4,7 @@ mod agent;
 pub(crate) mod ca;
 mod files;
 mod rotation;
+mod strait_ca;
 mod workload_api;
 
 use std::net::{SocketAddr, TcpStream};

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use config_loader::source::connect;
-use config_server::{Addresses, Roles};
+use config_server::{Addresses, IssueIdentities, Roles};
 use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
@@ -36,6 +36,8 @@ pub struct Cluster {
     /// Name of the namespace, and of the revision.
     pub name: String,
     pub relay: Relay,
+    /// CA of the hubs.
+    pub identities: Option<IssueIdentities>,
 }
 
 /// Running hub.
@@ -106,6 +108,7 @@ impl Cluster {
             client,
             name: format!("hub-{}-{count}", std::process::id()),
             relay: Relay::start(&kubeconfig).await,
+            identities: None,
         };
         let metadata = json!({"metadata": {"name": cluster.name}});
         let _: Namespace = cluster.create(None, metadata).await;
@@ -116,7 +119,7 @@ impl Cluster {
         let secrets = json!([
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"],
-             "resourceNames": [format!("strait-webhook-{}", cluster.name)]},
+             "resourceNames": [format!("strait-webhook-{}", cluster.name), "strait-ca"]},
         ]);
         cluster.allow(&cluster.name, "certificate", secrets).await;
         Some(cluster)
@@ -170,6 +173,36 @@ impl Cluster {
             .create_token_request(account, &PostParams::default(), &request)
             .await;
         answer.unwrap().status.unwrap().token.unwrap()
+    }
+
+    /// Returns a token of an account for an audience, which is valid as long as a pod is there.
+    pub async fn pod_token(&self, account: &str, pod: &Pod, audience: &str) -> String {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &self.name);
+        let bound = json!({
+            "apiVersion": "v1", "kind": "Pod", "name": pod.metadata.name, "uid": pod.metadata.uid,
+        });
+        let request = json!({"spec": {
+            "audiences": [audience], "expirationSeconds": 3600, "boundObjectRef": bound,
+        }});
+        let request: TokenRequest = serde_json::from_value(request).unwrap();
+        let params = PostParams::default();
+        let answer = accounts.create_token_request(account, &params, &request);
+        answer.await.unwrap().status.unwrap().token.unwrap()
+    }
+
+    /// Creates a pod of the account `web`.
+    pub async fn pod(&self, name: &str) -> Pod {
+        let pod = json!({
+            "metadata": {"name": name},
+            "spec": {"serviceAccountName": "web", "containers": [{"name": "web", "image": "web:1"}]},
+        });
+        self.create(Some(&self.name), pod).await
+    }
+
+    pub async fn delete_pod(&self, name: &str) {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.name);
+        let now = DeleteParams::default().grace_period(0);
+        pods.delete(name, &now).await.unwrap();
     }
 
     pub async fn create_virtual_service(&self, name: &str, host: &str) {
@@ -243,6 +276,7 @@ impl Cluster {
             hub: Some(config_server::Hub {
                 listen,
                 connections_max: 1_000,
+                identities: self.identities.clone(),
             }),
             status_for: None,
         };

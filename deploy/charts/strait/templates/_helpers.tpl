@@ -66,6 +66,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.injector.enabled (not .Values.hub.enabled) (not (dig "control" "url" "" .Values.injector.settings)) }}
 {{- fail "injector.enabled needs hub.enabled, which sidecars follow, or another source in injector.settings.control.url, such as kubernetes://" }}
 {{- end }}
+{{- if and .Values.identity.enabled (not .Values.hub.enabled) }}
+{{- fail "identity.enabled needs hub.enabled: its server signs" }}
+{{- end }}
 {{- if and .Values.status.gatewayService .Values.status.gatewayAddresses }}
 {{- fail "status.gatewayService and status.gatewayAddresses are set: leave one of them out" }}
 {{- end }}
@@ -116,6 +119,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- else if eq $role "hub" }}
 - --serve=kubernetes://
+{{- if $values.identity.enabled }}
+- --issue-identities
+- --trust-domain={{ $values.identity.trustDomain }}
+- --max-ttl={{ $values.identity.ttl }}
+{{- if $values.identity.ca.secret }}
+- --ca-cert=/etc/strait/ca/tls.crt
+- --ca-key=/etc/strait/ca/tls.key
+- --ca-root=/etc/strait/ca/ca.crt
+{{- end }}
+{{- end }}
 - --inject-settings=/etc/strait/inject/settings.yaml
 - --service={{ include "control.name" $root }}
 - --health=0.0.0.0:15021

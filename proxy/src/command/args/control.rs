@@ -131,13 +131,9 @@ pub enum OnOff {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Control")]
 pub struct XdsArgs {
-    /// CA that the certificates of xDS servers are verified by, PEM; needed for xds://. Read at each connection
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "STRAIT_CONTROL_CA",
-        requires = "control"
-    )]
+    /// CA that the certificates of xDS servers are verified by, and that of the CA of --identity strait-ca, PEM; needed for xds://.
+    /// Read at each connection
+    #[arg(long, value_name = "FILE", env = "STRAIT_CONTROL_CA")]
     pub control_ca: Option<PathBuf>,
     /// Client certificate for xDS servers with its chain, PEM. Read at each connection
     #[arg(

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use config_loader::ControlServer;
 
 use super::super::duration::duration;
 use super::address::socket_address;
+use super::control::ControlArgs;
 use crate::control::identity_source::{
     AgentEndpoint, IdentitySettings, IstioCaSettings, KeyKind, WorkloadApiSettings,
 };
@@ -25,36 +27,23 @@ pub struct IdentitySourceArgs {
     /// Source of the workload's certificate, exactly one
     #[arg(long, value_enum, default_value_t = IdentityKindArg::Files, env = "STRAIT_IDENTITY")]
     pub identity: IdentityKindArg,
-    /// CA of --identity istio-ca
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        default_value = "istiod.istio-system.svc:15012",
-        env = "STRAIT_CA_ADDRESS",
-        value_parser = host_port
-    )]
-    pub ca_address: (String, u16),
-    /// CA certificates that verify this CA, PEM; with the certificates of its newest answer, they also verify other workloads.
-    /// Changes are followed
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "/var/run/secrets/istio/root-cert.pem",
-        env = "STRAIT_CA_ROOT"
-    )]
-    pub ca_root: PathBuf,
+    /// CA of --identity istio-ca or strait-ca; default: istiod.istio-system.svc:15012, and the first xds:// server of --control
+    /// for strait-ca
+    #[arg(long, value_name = "HOST:PORT", env = "STRAIT_CA_ADDRESS", value_parser = host_port)]
+    pub ca_address: Option<(String, u16)>,
+    /// CA certificates, PEM, that verify other workloads, with those of the newest answer of this CA. They also verify the CA, but
+    /// for strait-ca with --control-ca, which verifies it then. Changes are followed; default for istio-ca:
+    /// /var/run/secrets/istio/root-cert.pem
+    #[arg(long, value_name = "FILE", env = "STRAIT_CA_ROOT")]
+    pub ca_root: Option<PathBuf>,
     /// Name in the certificate of this CA; default: the host of --ca-address
     #[arg(long, value_name = "NAME", env = "STRAIT_CA_SERVER_NAME")]
     pub ca_server_name: Option<String>,
-    /// Token of the service account, with the audience that the CA expects (istio-ca). Read for each request, and sent to this
-    /// CA only
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "/var/run/secrets/tokens/istio-token",
-        env = "STRAIT_CA_TOKEN"
-    )]
-    pub ca_token: PathBuf,
+    /// Token of the service account, with the audience that the CA expects (istio-ca, strait-ca), or a join token of strait-ca.
+    /// Read for each request, and sent to this CA only; default: /var/run/secrets/tokens/istio-token, and
+    /// /var/run/strait/token/ca for strait-ca
+    #[arg(long, value_name = "FILE", env = "STRAIT_CA_TOKEN")]
+    pub ca_token: Option<PathBuf>,
     /// Cluster whose API server this CA asks about the token; default: the name in --cluster, else Kubernetes
     #[arg(long, value_name = "NAME", env = "STRAIT_CA_CLUSTER_ID")]
     pub ca_cluster_id: Option<String>,
@@ -89,6 +78,9 @@ pub enum IdentityKindArg {
     IstioCa,
     /// No identity, whatever files there are
     None,
+    /// Certificates that `strait control --issue-identities` signs (--ca-address), for the token of the service account, or for
+    /// a join token
+    StraitCa,
     /// Identity of a SPIFFE Workload API (--workload-api), such as that of a SPIRE agent
     WorkloadApi,
 }
@@ -99,6 +91,7 @@ impl From<IdentityKindArg> for IdentityKind {
             IdentityKindArg::Files => Self::Files,
             IdentityKindArg::IstioCa => Self::IstioCa,
             IdentityKindArg::None => Self::None,
+            IdentityKindArg::StraitCa => Self::StraitCa,
             IdentityKindArg::WorkloadApi => Self::WorkloadApi,
         }
     }
@@ -126,15 +119,16 @@ impl From<IdentityKeyArg> for KeyKind {
 
 impl IdentitySourceArgs {
     /// Returns the settings of the server that issues the identity of a proxy; `None` if none does. `cluster` is the value
-    /// of `--cluster`.
+    /// of `--cluster`, and `control` are the servers of the configuration.
     ///
     /// # Errors
     ///
-    /// Fails when flags name files as well; the text is for users.
+    /// Fails when flags name files as well, or no server; the text is for users.
     pub fn settings(
         &self,
         identity: &Identity,
         cluster: Option<&str>,
+        control: &ControlArgs,
     ) -> Result<Option<IdentitySettings>, String> {
         let kind = IdentityKind::from(self.identity);
         if kind != IdentityKind::Files && identity.workload.names_files() {
@@ -142,9 +136,6 @@ impl IdentitySourceArgs {
                 "--identity {kind} excludes --workload-cert, --workload-key and --mesh-ca: a workload has one identity"
             ));
         }
-        let name = cluster.and_then(|key| key.rsplit('/').next());
-        let cluster_id = self.ca_cluster_id.as_deref().or(name);
-        let (host, port) = self.ca_address.clone();
         Ok(match kind {
             IdentityKind::Files | IdentityKind::None => None,
             IdentityKind::WorkloadApi => {
@@ -156,17 +147,61 @@ impl IdentitySourceArgs {
                     hint: self.workload_api_hint.clone(),
                 }))
             }
-            IdentityKind::IstioCa => Some(IdentitySettings::IstioCa(IstioCaSettings {
-                host,
-                port,
-                server_name: self.ca_server_name.clone(),
-                root: self.ca_root.clone(),
-                token: self.ca_token.clone(),
-                cluster_id: cluster_id.unwrap_or("Kubernetes").to_owned(),
-                ttl: self.identity_ttl,
-                key: self.identity_key.into(),
-            })),
+            IdentityKind::IstioCa => {
+                let address = ("istiod.istio-system.svc".to_owned(), 15_012);
+                let root = self.ca_root.clone();
+                let root = root.unwrap_or_else(|| "/var/run/secrets/istio/root-cert.pem".into());
+                Some(IdentitySettings::IstioCa(IstioCaSettings {
+                    root: Some(root.clone()),
+                    ..self.of_ca(address, root, cluster)
+                }))
+            }
+            IdentityKind::StraitCa => {
+                let server_root = control.xds.control_ca.as_ref().or(self.ca_root.as_ref());
+                let server_root = server_root.ok_or(
+                    "--identity strait-ca needs the certificates that verify the CA: set --control-ca",
+                )?;
+                let mut servers = control.control.iter().filter_map(|server| match server {
+                    ControlServer::Xds(server) => Some((server.host.clone(), server.port)),
+                    ControlServer::Kubernetes(_) => None,
+                });
+                let address = self.ca_address.clone().or_else(|| servers.next()).ok_or(
+                    "--identity strait-ca needs the address of the CA: set --ca-address, or --control xds://HOST:PORT",
+                )?;
+                Some(IdentitySettings::IstioCa(IstioCaSettings {
+                    is_own: true,
+                    ..self.of_ca(address, server_root.clone(), cluster)
+                }))
+            }
         })
+    }
+
+    /// Returns the settings of a CA, whose default address is given, and whose server `server_root` verifies.
+    fn of_ca(
+        &self,
+        address: (String, u16),
+        server_root: PathBuf,
+        cluster: Option<&str>,
+    ) -> IstioCaSettings {
+        let name = cluster.and_then(|key| key.rsplit('/').next());
+        let cluster_id = self.ca_cluster_id.as_deref().or(name);
+        let token = match self.identity {
+            IdentityKindArg::StraitCa => "/var/run/strait/token/ca",
+            _ => "/var/run/secrets/tokens/istio-token",
+        };
+        let (host, port) = self.ca_address.clone().unwrap_or(address);
+        IstioCaSettings {
+            host,
+            port,
+            server_name: self.ca_server_name.clone(),
+            root: self.ca_root.clone(),
+            server_root,
+            is_own: false,
+            token: self.ca_token.clone().unwrap_or_else(|| token.into()),
+            cluster_id: cluster_id.unwrap_or("Kubernetes").to_owned(),
+            ttl: self.identity_ttl,
+            key: self.identity_key.into(),
+        }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "FILE", env = "STRAIT_MESH_CA")]
     pub mesh_ca: Option<String>,
     /// Trust domain of SPIFFE ids; default: --domain
-    #[arg(long, value_name = "DOMAIN", env = "STRAIT_TRUST_DOMAIN", value_parser = trust_domain)]
+    #[arg(long, value_name = "DOMAIN", env = "STRAIT_TRUST_DOMAIN", value_parser = parse_trust_domain)]
     pub trust_domain: Option<String>,
     /// Other names of the trust domain, such as its former one. May be repeated
     #[arg(
@@ -36,7 +36,7 @@ pub struct WorkloadArgs {
         value_name = "DOMAIN,...",
         env = "STRAIT_TRUST_DOMAIN_ALIASES",
         value_delimiter = ',',
-        value_parser = trust_domain
+        value_parser = parse_trust_domain
     )]
     pub trust_domain_aliases: Vec<String>,
     /// Service account of the workload, which its certificate must name; default: any
@@ -78,7 +78,7 @@ impl WorkloadArgs {
 }
 
 /// Parses a trust domain (SPIFFE-ID, section 2.1), or empty text.
-fn trust_domain(text: &str) -> Result<String, String> {
+pub(crate) fn parse_trust_domain(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-')
     };
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn trust_domains_are_names_in_lower_case() {
         for right in ["cluster.local", "a-b_1", ""] {
-            assert_eq!(trust_domain(right).as_deref(), Ok(right));
+            assert_eq!(parse_trust_domain(right).as_deref(), Ok(right));
         }
         for wrong in ["spiffe://a", "A", "a/b", "a b"] {
-            assert!(trust_domain(wrong).is_err(), "{wrong:?}");
+            assert!(parse_trust_domain(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand};
 use config_loader::ApiServer;
 use config_server::access::{Role, pki, tokens};
-use config_server::store::etcd::EtcdSettings;
 
+use super::data::{DataArgs, own_cluster};
 use super::gateways::GatewayControllerArgs;
+use super::identities::{IdentitiesArgs, IdentityArgs};
 use super::inject::WebhookArgs;
 use super::status::StatusArgs;
 use crate::command::args::{read_clusters_file, socket_address};
@@ -33,6 +34,7 @@ Examples:
   strait control --status-for kubernetes://east
   strait control --imports-between kubernetes://east=eu/a/prod/east,kubernetes://west=eu/b/prod/west --clusters clusters.yaml
   strait control --inject --lease-namespace strait-system --health 0.0.0.0:15021
+  strait control --data /var/lib/strait --issue-identities
   strait control --serve kubernetes:// --inject --lease-namespace strait-system --health 0.0.0.0:15021")]
 pub struct ControlArgs {
     /// Subcommand; the server runs without one.
@@ -156,6 +158,9 @@ pub struct ServerArgs {
     /// The webhook that adds sidecars.
     #[command(flatten)]
     pub webhook: WebhookArgs,
+    /// The CA of workloads.
+    #[command(flatten)]
+    pub identities: IdentitiesArgs,
     /// Log filter: a level, or directives
     #[arg(
         long,
@@ -166,64 +171,6 @@ pub struct ServerArgs {
     pub log_level: String,
 }
 
-/// The etcd that replicas share, instead of a store in the data directory.
-#[derive(Debug, Args)]
-pub struct EtcdArgs {
-    /// Client URLs of an etcd cluster (3.4 or newer) that holds the objects, instead of the data directory
-    #[arg(
-        long,
-        value_name = "URL,...",
-        value_delimiter = ',',
-        env = "STRAIT_CONTROL_ETCD"
-    )]
-    pub etcd: Vec<String>,
-    /// CA of the certificates of etcd, PEM; needed for https
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "etcd",
-        env = "STRAIT_CONTROL_ETCD_CA"
-    )]
-    pub etcd_ca: Option<PathBuf>,
-    /// Client certificate for etcd, PEM
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires_all = ["etcd", "etcd_key"],
-        env = "STRAIT_CONTROL_ETCD_CERT"
-    )]
-    pub etcd_cert: Option<PathBuf>,
-    /// Key of that certificate
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "etcd_cert",
-        env = "STRAIT_CONTROL_ETCD_KEY"
-    )]
-    pub etcd_key: Option<PathBuf>,
-    /// Prefix of all keys in etcd
-    #[arg(
-        long,
-        value_name = "PREFIX",
-        default_value = "/strait",
-        env = "STRAIT_CONTROL_ETCD_PREFIX"
-    )]
-    pub etcd_prefix: String,
-}
-
-impl EtcdArgs {
-    /// Returns the settings of etcd; `None` without URLs.
-    pub fn settings(&self) -> Option<EtcdSettings> {
-        (!self.etcd.is_empty()).then(|| EtcdSettings {
-            urls: self.etcd.clone(),
-            ca: self.etcd_ca.clone(),
-            certificate: self.etcd_cert.clone(),
-            key: self.etcd_key.clone(),
-            prefix: self.etcd_prefix.clone(),
-        })
-    }
-}
-
 /// Subcommands of `strait control`.
 #[derive(Debug, Subcommand)]
 pub enum ControlCommand {
@@ -231,6 +178,8 @@ pub enum ControlCommand {
     Status(StatusArgs),
     /// Create, list and revoke the tokens of users
     Token(TokenArgs),
+    /// Show and rotate the CA of --issue-identities, and create join tokens
+    Identity(IdentityArgs),
     /// Apply the resources in files, as often as needed: what is as in the files stays as it is
     ///
     /// Needs the server stopped, unless its objects are in etcd; kubectl applies files to a running one. An object with an
@@ -314,22 +263,6 @@ pub enum TokenCommand {
     },
 }
 
-/// Data directory with the tokens.
-#[derive(Debug, Args)]
-pub struct DataArgs {
-    /// Data directory of the server
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "STRAIT_CONTROL_DATA",
-        default_value = "strait-control"
-    )]
-    pub data: PathBuf,
-    /// The etcd that replicas share.
-    #[command(flatten)]
-    pub etcd: EtcdArgs,
-}
-
 /// Parses the name of a context, which is written to YAML unquoted.
 fn context_name(text: &str) -> Result<String, String> {
     const OTHER_THAN_TEXT: [&str; 9] =
@@ -350,18 +283,6 @@ fn context_name(text: &str) -> Result<String, String> {
 /// Parses the lifetime of a token.
 fn lifetime(text: &str) -> Result<Duration, String> {
     tokens::check_lifetime(duration(text)?)
-}
-
-/// Parses `kubernetes://[CONTEXT]`.
-fn own_cluster(text: &str) -> Result<ApiServer, String> {
-    let server: ApiServer = text.parse()?;
-    match server.cluster {
-        None => Ok(server),
-        Some(_) => Err(format!(
-            "`{text}` names another cluster, of which a part is read: write kubernetes://{}",
-            server.context
-        )),
-    }
 }
 
 /// Parses `kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME`.

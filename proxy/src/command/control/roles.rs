@@ -9,11 +9,15 @@ use super::args::ServerArgs;
 /// Default address of the hub.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 6444);
 
+/// Error message for a CA without a port to answer on.
+pub(super) const NEEDS_SERVE: &str =
+    "--issue-identities needs --serve beside other roles: it answers on the port of the hub";
+
 /// Returns the roles that serve a cluster; `None` if there is none.
 ///
 /// # Errors
 ///
-/// Never, but for a change of the form of API servers.
+/// If the roles do not go together; the text is for users.
 pub(super) fn roles(
     args: &ServerArgs,
     connections_max: fn() -> usize,
@@ -26,6 +30,10 @@ pub(super) fn roles(
     });
     if webhook.is_none() && args.serve.is_none() {
         return Ok(None);
+    }
+    let identities = args.identities.settings();
+    if identities.is_some() && args.serve.is_none() {
+        return Err(NEEDS_SERVE.to_owned());
     }
     let namespace = &args.lease_namespace;
     let services = args.webhook.service.iter().flat_map(|service| {
@@ -48,6 +56,7 @@ pub(super) fn roles(
         hub: args.serve.as_ref().map(|_| Hub {
             listen: args.listen.unwrap_or(LISTEN),
             connections_max: connections_max(),
+            identities,
         }),
         status_for: status_for(),
     }))

@@ -7,23 +7,16 @@ use std::path::{Path, PathBuf};
 use config_loader::diagnostic::render;
 use config_server::transfer::backup::{self, Backup};
 use config_server::transfer::import::{Finding, Report};
-use config_server::transfer::{Location, export as files, import as applied, restore as restored};
+use config_server::transfer::{export as files, import as applied, restore as restored};
 
-use super::args::DataArgs;
+use super::data::DataArgs;
 use super::wait::block_on;
 use crate::command::exit::{counted, show};
-
-fn location(data: &DataArgs) -> Location {
-    Location {
-        data: data.data.clone(),
-        etcd: data.etcd.settings(),
-    }
-}
 
 /// Applies the resources in files.
 pub(super) fn import(paths: &[PathBuf], data: &DataArgs) -> Result<(), String> {
     let report = block_on(async {
-        let opened = location(data).open_or_make().await?;
+        let opened = data.location().open_or_make().await?;
         Ok(applied::import(&opened.api(), paths).await)
     })?;
     let style = match std::io::stdout().is_terminal() {
@@ -65,7 +58,7 @@ pub(super) fn import(paths: &[PathBuf], data: &DataArgs) -> Result<(), String> {
 /// Writes each object to a file.
 pub(super) fn export(directory: &Path, data: &DataArgs) -> Result<(), String> {
     let count = block_on(async {
-        let opened = location(data).open().await?;
+        let opened = data.location().open().await?;
         files::export(&opened, directory).await
     })?;
     show(&format!(
@@ -79,7 +72,7 @@ pub(super) fn export(directory: &Path, data: &DataArgs) -> Result<(), String> {
 /// Writes a backup, through the server if it is running.
 pub(super) fn backup(file: &Path, data: &DataArgs) -> Result<(), String> {
     let made = block_on(async {
-        let location = location(data);
+        let location = data.location();
         match location.is_served()? {
             true => backup::of_server(&data.data.join("admin.kubeconfig")).await,
             false => Backup::of(&location.open().await?).await,
@@ -100,7 +93,7 @@ pub(super) fn restore(file: &Path, data: &DataArgs) -> Result<(), String> {
     let in_file = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
     let bytes = fs::read(file).map_err(|error| in_file(&error))?;
     let read = Backup::read(&bytes).map_err(|why| in_file(&why))?;
-    block_on(restored::restore(&read, &location(data)))?;
+    block_on(restored::restore(&read, &data.location()))?;
     let count = counted(read.objects.len(), "object");
     show(&format!("{count} of {} restored", read.time));
     Ok(())

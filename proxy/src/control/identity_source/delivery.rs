@@ -24,10 +24,10 @@ pub(super) struct Delivery {
 
 impl Delivery {
     /// Delivers an identity that was checked.
-    pub(super) fn deliver(&self, material: Material) {
+    pub(super) fn deliver(&self, material: Arc<Material>) {
         self.count("succeeded");
         self.deliver.send_replace(Delivered {
-            material: Some(Arc::new(material)),
+            material: Some(material),
             problem: None,
         });
     }

@@ -1,5 +1,5 @@
-//! Certificates that the CA of an Istio mesh signs: `istio.v1.auth.IstioCertificateService` over TLS, with the token of
-//! the service account.
+//! Certificates that the CA of an Istio mesh or Strait's own signs: `istio.v1.auth.IstioCertificateService` over TLS, with
+//! the token of the service account, or with a join token first and the certificate itself later.
 //!
 //! The token is read for each request, and goes to the CA only, over TLS only.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
 
-use self::call::{CertificateAnswer, SigningRequest, call};
+use self::call::{CertificateAnswer, Proof, SigningRequest, call};
 use super::answer;
 use super::delivery::{Delivery, cause, now};
 use super::request::CertificateRequest;
@@ -35,6 +35,9 @@ const DELAYS: Delays = Delays {
 /// Maximum length of the CA's message in a finding, in characters.
 const MESSAGE_MAX: usize = 300;
 
+/// Start of a join token of Strait's CA, which is used up once it has been used.
+const JOIN_TOKEN: &str = "strait-join.";
+
 /// Contents of a file as it was read last.
 type Content = Result<Vec<u8>, Problem>;
 
@@ -45,6 +48,12 @@ pub(super) struct IstioCa {
     schedule: Schedule,
     token: Content,
     root: Content,
+    /// Certificates that verify the server.
+    server_root: Content,
+    /// Identity of the last answer.
+    held: Option<Arc<Material>>,
+    /// Whether the CA refused to renew that identity for itself.
+    is_held_refused: bool,
     /// CA certificates of the last answer, as PEM.
     answered_root: Vec<u8>,
     /// Expiry of the last certificate, until it has been reported.
@@ -55,7 +64,10 @@ impl IstioCa {
     pub(super) fn new(settings: IstioCaSettings, delivery: Delivery) -> Self {
         Self {
             token: read(&settings.token, "--ca-token"),
-            root: read(&settings.root, "--ca-root"),
+            root: read_root(&settings),
+            server_root: read(&settings.server_root, settings.server_root_flag()),
+            held: None,
+            is_held_refused: false,
             settings,
             delivery,
             schedule: Schedule::new(now(), DELAYS),
@@ -89,9 +101,12 @@ impl IstioCa {
         let token = read(&self.settings.token, "--ca-token");
         if token != self.token {
             self.token = token;
+            // a new join token replaces the certificate as proof, since renewals by certificate end
+            self.is_held_refused = true;
             self.schedule.token_changed(now());
         }
-        let root = read(&self.settings.root, "--ca-root");
+        self.server_root = read(&self.settings.server_root, self.settings.server_root_flag());
+        let root = read_root(&self.settings);
         if root != self.root {
             self.root = root;
             self.schedule.roots_changed(now(), rand::random());
@@ -114,6 +129,8 @@ impl IstioCa {
                 let expires = Duration::from_secs(facts.not_after.try_into().unwrap_or_default());
                 self.schedule.succeeded(now(), expires, rand::random());
                 self.expires = Some(expires);
+                let material = Arc::new(material);
+                (self.held, self.is_held_refused) = (Some(Arc::clone(&material)), false);
                 self.delivery.deliver(material);
             }
             Err((failure, problem)) => {
@@ -125,18 +142,19 @@ impl IstioCa {
 
     async fn issue(&mut self) -> Result<(Material, Facts), (Failure, Problem)> {
         let transient = |problem| (Failure::Transient, problem);
-        let token = self.token().map_err(transient)?;
-        let root = self.root.clone().map_err(transient)?;
+        let proof = self.proof().map_err(transient)?;
+        self.root.clone().map_err(transient)?;
+        let root = self.server_root.clone().map_err(transient)?;
         let request = self.request().await.map_err(transient)?;
         let (csr, validity) = (request.request.clone(), self.settings.ttl);
         let signing = SigningRequest::new(csr, validity);
-        let called = timeout(CALL_MAX, call(&self.settings, &root, &token, signing)).await;
+        let called = timeout(CALL_MAX, call(&self.settings, &root, &proof, signing)).await;
         let answer = match called {
             Ok(Ok(answer)) => answer,
-            Ok(Err(status)) => return Err(self.refusal(&status, &token)),
+            Ok(Err(status)) => return Err(self.refusal(&status, &proof)),
             Err(_) => {
                 let status = Status::deadline_exceeded(format!("no answer within {CALL_MAX:?}"));
-                return Err(self.refusal(&status, &token));
+                return Err(self.refusal(&status, &proof));
             }
         };
         let before = std::mem::take(&mut self.answered_root);
@@ -144,6 +162,25 @@ impl IstioCa {
             self.answered_root = before;
             transient(problem)
         })
+    }
+
+    /// Returns what a request is proved by: the token, or the certificate in effect where the token may be used up.
+    fn proof(&self) -> Result<Proof, Problem> {
+        let token = self.token();
+        let joins = token
+            .as_ref()
+            .map_or(true, |token| token.starts_with(JOIN_TOKEN));
+        match &self.held {
+            Some(held)
+                if self.settings.is_own
+                    && joins
+                    && !self.is_held_refused
+                    && self.expires.is_some() =>
+            {
+                Ok(Proof::Certificate(Arc::clone(held)))
+            }
+            _ => token.map(Proof::Token),
+        }
     }
 
     fn token(&self) -> Result<String, Problem> {
@@ -206,10 +243,19 @@ impl IstioCa {
     }
 
     /// Describes the failure of a call. The message of the CA is shortened, and must not repeat the token.
-    fn refusal(&self, status: &Status, token: &str) -> (Failure, Problem) {
-        let IstioCaSettings { host, port, .. } = &self.settings;
+    fn refusal(&mut self, status: &Status, proof: &Proof) -> (Failure, Problem) {
         let failure = failure(status.code());
+        let is_held = matches!(proof, Proof::Certificate(_));
+        if failure == Failure::Denied {
+            // the other proof is next
+            self.is_held_refused = is_held;
+        }
+        let IstioCaSettings { host, port, .. } = &self.settings;
         let (kind, fix) = match failure {
+            Failure::Denied if is_held => {
+                let fix = "create another join token (strait control identity token create)";
+                (ProblemKind::Denied, fix.to_owned())
+            }
             Failure::Denied => {
                 let file = self.settings.token.display();
                 let fix = format!(
@@ -222,12 +268,17 @@ impl IstioCa {
                 (ProblemKind::Awaited, fix.to_owned())
             }
             Failure::Transient => {
-                let fix =
-                    "check --ca-address, --ca-root and --ca-server-name, and that the CA runs";
-                (ProblemKind::Awaited, fix.to_owned())
+                let flag = self.settings.server_root_flag();
+                let fix = format!(
+                    "check --ca-address, {flag} and --ca-server-name, and that the CA runs"
+                );
+                (ProblemKind::Awaited, fix)
             }
         };
-        let message = cause(status).replace(token, "[token]");
+        let message = match proof {
+            Proof::Certificate(_) => cause(status),
+            Proof::Token(token) => cause(status).replace(token, "[token]"),
+        };
         let message: String = message.chars().take(MESSAGE_MAX).collect();
         let text = format!(
             "the CA {host}:{port} issued no certificate: {:?}, {message}",
@@ -251,6 +302,17 @@ fn failure(code: Code) -> Failure {
         | Code::Unavailable
         | Code::Unknown => Failure::Transient,
         _ => Failure::Invalid,
+    }
+}
+
+/// Reads the file of the bundle. Strait's CA sends its roots with each certificate, and needs none.
+fn read_root(settings: &IstioCaSettings) -> Content {
+    let Some(path) = &settings.root else {
+        return Ok(Vec::new());
+    };
+    match read(path, "--ca-root") {
+        Err(_) if settings.is_own && !path.exists() => Ok(Vec::new()),
+        root => root,
     }
 }
 

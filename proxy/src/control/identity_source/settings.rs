@@ -9,13 +9,13 @@ use super::request::KeyKind;
 /// Settings of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentitySettings {
-    /// CA of an Istio mesh.
+    /// CA of an Istio mesh, or Strait's own.
     IstioCa(IstioCaSettings),
     /// SPIFFE Workload API.
     WorkloadApi(WorkloadApiSettings),
 }
 
-/// Settings of an Istio CA.
+/// Settings of a CA with the service of Istio's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IstioCaSettings {
     /// Host of the CA. Flag `--ca-address`.
@@ -24,8 +24,13 @@ pub struct IstioCaSettings {
     pub port: u16,
     /// Name in the certificate of the CA. Flag `--ca-server-name`, default `host`.
     pub server_name: Option<String>,
-    /// File of the certificates that verify the CA, which are part of the bundle as well. Flag `--ca-root`.
-    pub root: PathBuf,
+    /// File of certificates that are part of the bundle. Flag `--ca-root`.
+    pub root: Option<PathBuf>,
+    /// File of the certificates that verify the CA's server: that of the flag `--ca-root`, or of `--control-ca`.
+    pub server_root: PathBuf,
+    /// Whether the CA is Strait's own, which publishes its roots with each certificate, and renews a certificate of a
+    /// workload that joined by token for that certificate.
+    pub is_own: bool,
     /// File of the token. Flag `--ca-token`.
     pub token: PathBuf,
     /// Cluster whose API server knows the token. Flag `--ca-cluster-id`.
@@ -34,6 +39,16 @@ pub struct IstioCaSettings {
     pub ttl: Duration,
     /// Kind of the key. Flag `--identity-key`.
     pub key: KeyKind,
+}
+
+impl IstioCaSettings {
+    /// Returns the flag that names the certificates by which the server is verified.
+    pub(super) fn server_root_flag(&self) -> &'static str {
+        match self.is_own && self.root.as_ref() != Some(&self.server_root) {
+            true => "--control-ca",
+            false => "--ca-root",
+        }
+    }
 }
 
 /// Settings of a SPIFFE Workload API.

@@ -102,7 +102,7 @@ impl WorkloadApi {
                 self.schedule.established();
                 let expires = facts.not_after.try_into().unwrap_or_default();
                 self.expires = Some(Duration::from_secs(expires));
-                self.delivery.deliver(material);
+                self.delivery.deliver(material.into());
             }
             Err(problem) => self.delivery.fail(problem, "failed"),
         }

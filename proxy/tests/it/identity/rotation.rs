@@ -13,17 +13,18 @@ use crate::support::raw::{GET, Raw};
 use crate::support::tls_origin::Terms;
 
 /// Sidecar and gateway with identities of the same CA, and the workload.
-struct Mesh {
-    server: Proxy,
-    client: Proxy,
+pub(super) struct Mesh {
+    pub(super) server: Proxy,
+    pub(super) client: Proxy,
     _app: Origin,
 }
 
 impl Mesh {
-    fn start(ca: &Ca) -> Self {
+    /// Starts both with the flags of their namespace and account.
+    pub(super) fn start(flags: impl Fn(&str, &str) -> Vec<String>) -> Self {
         let app = Origin::named(Back::H1, "cart");
-        let (server, at) = sidecar(&ca.flags("shop", "cart"), app.address, "STRICT");
-        let client = client(&ca.flags("edge", "client"), &mutual(at));
+        let (server, at) = sidecar(&flags("shop", "cart"), app.address, "STRICT");
+        let client = client(&flags("edge", "client"), &mutual(at));
         Self {
             server: server.start(),
             client: client.start(),
@@ -33,7 +34,7 @@ impl Mesh {
 
     /// Sends requests on one open connection and on new ones while `run` runs; returns how many were answered. Panics if
     /// one fails.
-    fn under_load(&self, run: impl FnOnce()) -> usize {
+    pub(super) fn under_load(&self, run: impl FnOnce()) -> usize {
         let (is_over, count) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for is_kept in [true, false] {
@@ -62,7 +63,7 @@ impl Mesh {
 fn certificates_are_renewed_at_half_of_their_life_under_load() {
     let life = Duration::from_secs(4);
     let ca = Ca::start(life);
-    let mesh = Mesh::start(&ca);
+    let mesh = Mesh::start(|namespace, account| ca.flags(namespace, account));
     let asked = || ["shop/cart", "edge/client"].map(|token| ca.received(token));
     let count = mesh.under_load(|| {
         eventually("each is renewed ten times", || {
@@ -81,7 +82,7 @@ fn certificates_are_renewed_at_half_of_their_life_under_load() {
 #[test]
 fn root_is_rotated_without_a_failed_handshake() {
     let ca = Ca::start(Duration::from_secs(4));
-    let mesh = Mesh::start(&ca);
+    let mesh = Mesh::start(|namespace, account| ca.flags(namespace, account));
     let (old, new) = (
         ca.with(|state| state.authority.pem()),
         Authority::new("new mesh"),

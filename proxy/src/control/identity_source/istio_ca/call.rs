@@ -1,20 +1,22 @@
 //! One call of an Istio CA, on a connection of its own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use grpc_client::{ClientTlsFiles, Server};
+use grpc_client::Server;
 use http::uri::PathAndQuery;
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 use rustls::RootCertStore;
-use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
+use crate::control::certificates::Material;
 use crate::control::identity_source::delivery::cause;
 use crate::control::identity_source::settings::IstioCaSettings;
 
@@ -60,21 +62,45 @@ pub(super) struct CertificateAnswer {
     pub(super) cert_chain: Vec<String>,
 }
 
+/// Proof of the workload that a request is for.
+pub(super) enum Proof {
+    /// Certificate that is renewed, by which the connection is made.
+    Certificate(Arc<Material>),
+    /// Token.
+    Token(String),
+}
+
+impl Proof {
+    /// Returns certificate chain and key of the client.
+    fn own(
+        &self,
+    ) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>, Status> {
+        let Self::Certificate(held) = self else {
+            return Ok(None);
+        };
+        let unreadable = |error: rustls_pki_types::pem::Error| Status::internal(error.to_string());
+        let chain = CertificateDer::pem_slice_iter(&held.chain).collect::<Result<_, _>>();
+        let key = PrivateKeyDer::from_pem_slice(&held.key).map_err(unreadable)?;
+        Ok(Some((chain.map_err(unreadable)?, key)))
+    }
+}
+
 /// Asks the CA for a certificate. A new connection verifies the CA by the CA certificates that are on disk now.
 pub(super) async fn call(
     settings: &IstioCaSettings,
     root: &[u8],
-    token: &str,
+    proof: &Proof,
     signing: SigningRequest,
 ) -> Result<CertificateAnswer, Status> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(root).flatten());
     if roots.is_empty() {
-        let file = settings.root.display();
-        let text = format!("{file} (--ca-root) has no certificate of an authority");
+        let file = settings.server_root.display();
+        let flag = settings.server_root_flag();
+        let text = format!("{file} ({flag}) has no certificate of an authority");
         return Err(Status::unavailable(text));
     }
-    let tls = grpc_client::client_tls_with(roots, &ClientTlsFiles::default(), b"h2");
+    let tls = grpc_client::client_tls_as(roots, proof.own()?, b"h2");
     let tls = tls.map_err(Status::unavailable)?;
     let server = Server {
         host: &settings.host,
@@ -87,9 +113,11 @@ pub(super) async fn call(
     ready.map_err(|error| Status::unavailable(cause(&error)))?;
     let mut request = Request::new(signing);
     let metadata = request.metadata_mut();
-    let mut bearer = ascii(&format!("Bearer {token}"))?;
-    bearer.set_sensitive(true);
-    metadata.insert("authorization", bearer);
+    if let Proof::Token(token) = proof {
+        let mut bearer = ascii(&format!("Bearer {token}"))?;
+        bearer.set_sensitive(true);
+        metadata.insert("authorization", bearer);
+    }
     metadata.insert("clusterid", ascii(&settings.cluster_id)?);
     let codec = ProstCodec::<SigningRequest, CertificateAnswer>::default();
     let answer = grpc.unary(request, PathAndQuery::from_static(CREATE), codec);

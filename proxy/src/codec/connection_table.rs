@@ -17,6 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::exchange::downstream::connection::Handshake;
 use crate::runtime::clock::{Clock, TICK, Tick};
@@ -418,13 +419,15 @@ impl ConnectionTable {
     }
 
     /// Advances the clock tick by tick and wakes connections whose deadline has passed. Sleeps while there are no
-    /// connections.
-    pub(crate) async fn run(&self) {
+    /// connections. Tells `late` how late each tick was.
+    pub(crate) async fn run(&self, late: impl Fn(Duration)) {
         loop {
             if self.members.get() == 0 {
                 self.joined.notified().await;
             }
-            tokio::time::sleep(TICK).await;
+            let due = Instant::now() + TICK;
+            tokio::time::sleep_until(due).await;
+            late(due.elapsed());
             self.sweep();
         }
     }

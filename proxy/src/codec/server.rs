@@ -68,7 +68,9 @@ impl<A: Handler> Server<A> {
             Supervisor::new(move || panics.counters.increment(worker, Counter::TaskPanics));
         let connection_table = Rc::new(ConnectionTable::new());
         let clock = Rc::clone(&connection_table);
-        supervisor.spawn("clock", async move { clock.run().await });
+        let delays = Arc::clone(&telemetry);
+        let late = move |delay| delays.delays.observe(worker, delay);
+        supervisor.spawn("clock", async move { clock.run(late).await });
         Self {
             handler,
             timeouts: settings.timeouts,

@@ -341,7 +341,7 @@ async fn connect_to(
     record: &Record,
 ) -> Result<UpstreamConnection, Error> {
     let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
-    let counts = worker.pools.counts();
+    let counts = &worker.pools.counts().of(pool_target.cluster);
     let permit = ConnectionPermit::acquire_strictly(pool_target.cluster, pool_target.state.id);
     let Some(permit) = permit else {
         counts.add(Counter::OverflowConnections, 1);

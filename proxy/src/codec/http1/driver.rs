@@ -28,6 +28,7 @@ use crate::codec::watchdog::ConnectionActivity;
 use crate::exchange::downstream::body::{CutOff, HandedOver, Lane};
 use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
+use crate::telemetry::CloseReason;
 use wire::http1::request::decoder::{Decoder, Limits};
 use wire::http1::request::head::{BodyKind, Head};
 use wire::http1::response::encoder::{self, Encoding, MethodKind, RequestTraits};
@@ -138,6 +139,11 @@ impl<'a, A: Handler> Driver<'a, A> {
             switch: None,
             heads: 0,
         }
+    }
+
+    /// Notes the reason for which the connection will close.
+    pub(super) fn ends(&mut self, reason: CloseReason) {
+        self.socket.ends(reason);
     }
 
     /// Returns the state to keep while the connection is parked.

@@ -44,6 +44,7 @@ use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::trace_parts::TraceParts;
 use crate::exchange::{Worker, WorkerParts, select};
+use crate::listener;
 use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
@@ -473,7 +474,10 @@ fn start_workers(
     let threads = worker::Settings {
         concurrency: settings.concurrency,
         codec: settings.codec.clone(),
-        ..worker::Settings::default()
+        listener: listener::Settings {
+            connections_max: settings.connections_max,
+            ..listener::Settings::default()
+        },
     };
     let unrouted = unrouted(&shared.telemetry);
     let exchange = settings.exchange.clone();

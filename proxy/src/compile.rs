@@ -129,6 +129,7 @@ pub fn compile_again(
         logging,
         metrics: telemetry::metric_changes(inputs),
         node: telemetry::node(inputs.identity, previous),
+        hides_unrouted: inputs.identity.mesh_config.hides_unrouted,
         path_normalization: inputs.identity.path_normalization(),
         clusters,
         missing,

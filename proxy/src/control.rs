@@ -573,6 +573,8 @@ impl Control {
         let certificates = publisher.certificates();
         let (resources, identity) = (publisher.resources(), publisher.identity());
         (self.logged.advice).log(resources, identity, certificates, snapshot);
+        self.follower
+            .set_retry_max(identity.mesh_config.dns_retry_max);
         self.follower.follow(&snapshot.dns_names);
         self.listeners.follow(snapshot);
         tracing::info!(

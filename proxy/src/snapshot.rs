@@ -261,6 +261,8 @@ pub struct Snapshot {
     pub metrics: MetricChanges,
     /// The proxy itself, for the access log.
     pub node: Arc<Node>,
+    /// Whether raw TCP connections without a route have no line in the access log.
+    pub hides_unrouted: bool,
     /// Normalization of the paths of requests.
     pub path_normalization: PathNormalization,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.

@@ -68,7 +68,7 @@ fn providers_and_flags_are_read() {
     let is_set = |name| http.to_upstream.include(&HeaderName::from_static(name));
     assert!(is_set("x-auth-user") && !is_set("x-user-id"));
     let flags: Vec<String> = config
-        .flag_values()
+        .flag_values(true)
         .map(|(flag, value)| format!("{flag}={value}"))
         .collect();
     assert_eq!(
@@ -199,7 +199,7 @@ fn every_mistake_is_reported_with_its_location() {
 
 #[test]
 fn fields_without_effect_are_findings() {
-    let text = "dnsRefreshRate: 1s\nenableTracing: false\n\
+    let text = "zoneAwareLbSetting: {}\nenableTracing: false\n\
         defaultConfig: {proxyStatsMatcher: {}, concurrency: 1}\noutboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n";
     let (_, found) = MeshConfig::parse(&"mesh.yaml".into(), text).unwrap();
     let mut found = lines(&found);
@@ -207,7 +207,7 @@ fn fields_without_effect_are_findings() {
     assert_eq!(
         found,
         [
-            "mesh.yaml:1:1 MC101 dnsRefreshRate",
+            "mesh.yaml:1:1 MC101 zoneAwareLbSetting",
             "mesh.yaml:3:17 MC101 defaultConfig.proxyStatsMatcher",
             "mesh.yaml:4:31 MC101 outboundTrafficPolicy.mode",
         ]

@@ -5,6 +5,7 @@
 
 pub mod authorization_policy;
 mod connection_pool;
+mod connection_settings;
 mod destination_rule;
 mod gateway;
 mod http_route;
@@ -26,6 +27,7 @@ pub use authorization_policy::{AuthorizationPolicy, PolicyTargetReference};
 pub use connection_pool::{
     ConnectionPoolSettings, Http2KeepAlive, HttpSettings, TcpKeepalive, TcpSettings,
 };
+pub use connection_settings::ConnectionSettings;
 pub use destination_rule::{DestinationRule, LabelSelector, Subset};
 pub use gateway::{Gateway, Port, Server};
 pub use http_route::{

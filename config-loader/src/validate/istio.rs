@@ -5,6 +5,7 @@
 
 mod authorities;
 mod authorization_policy;
+mod connection_settings;
 mod destination_rule;
 mod expression;
 mod gateway;

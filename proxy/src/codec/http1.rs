@@ -51,6 +51,7 @@ impl<A: Handler> AcceptedConnection<A> {
     /// no buffers, and busy connections are not torn down between two requests.
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
+        (self.member).ends_after(self.server.timeouts.duration_max);
         let park_after = self.server.settings.http1.park_after;
         let (mut came_back_soon, mut past) = (false, ParkedState::default());
         loop {

@@ -31,6 +31,7 @@ impl<A: Handler> AcceptedConnection<A> {
         self.count_as(ConnectionProtocol::Http2);
         let connection = self.connection(DownstreamProtocol::Http2);
         let (server, socket, member) = self.into_parts();
+        member.ends_after(server.timeouts.duration_max);
         let now = member.now();
         let mut service = Service {
             driver: Driver::new(&server, &connection, socket),

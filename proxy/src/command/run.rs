@@ -12,8 +12,8 @@ use config_loader::{ReadOptions, parse_log_format};
 use ipnet::IpNet;
 
 use super::args::{
-    ClientCertHeaderArg, ConfigArgs, IdentityArgs, IdentitySourceArgs, LimitArgs, MetricsArgs,
-    SwitchArg, TracingArgs, node, socket_address,
+    ClientCertHeaderArg, ConfigArgs, ConnectionArgs, HeaderArgs, IdentityArgs, IdentitySourceArgs,
+    LimitArgs, MetricsArgs, SwitchArg, TracingArgs, node, socket_address,
 };
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
@@ -248,6 +248,9 @@ pub struct ServeArgs {
     /// Limits of clients.
     #[command(flatten)]
     pub limits: LimitArgs,
+    /// Connections of clients.
+    #[command(flatten)]
+    pub connections: ConnectionArgs,
     /// Traces.
     #[command(flatten)]
     pub tracing: TracingArgs,
@@ -270,6 +273,9 @@ pub struct ServeArgs {
     /// Send the client's host upstream in x-forwarded-host, if a rule changes the host
     #[arg(long, env = "STRAIT_FORWARDED_HOST")]
     pub forwarded_host: bool,
+    /// Headers of requests and responses.
+    #[command(flatten)]
+    pub headers: HeaderArgs,
     /// Maximum request body that is buffered for retries, in bytes; a longer request is not retried once more has been read
     #[arg(
         long,
@@ -396,7 +402,9 @@ impl ServeArgs {
     pub fn settings(&self, paths: Vec<PathBuf>, identity: Identity) -> Result<Settings, String> {
         let exchange = self.exchange(&identity)?;
         let forwards = self.forward_client_certificate || identity.mode == Mode::Gateway;
+        let zipkin = identity.mesh_config.zipkin_address();
         let reader = otel::Reader::new(&self.tracing, &exchange.environment);
+        let reader = reader.with_zipkin(zipkin.map(|address| &**address));
         let OtelSettings {
             traces,
             exports,
@@ -409,7 +417,8 @@ impl ServeArgs {
             tracing: traces.as_ref().map(|traces| Arc::clone(&traces.tracing)),
             traces_by_flags: traces
                 .as_ref()
-                .is_some_and(|traces| traces.collector.is_some()),
+                .is_some_and(|traces| traces.collector.is_some() && !traces.is_fallback),
+            traces_by_address: traces.as_ref().is_some_and(|traces| traces.is_fallback),
             samples_by_flags: self.tracing.trace_sampling.is_some()
                 || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
             ..identity
@@ -459,13 +468,15 @@ impl ServeArgs {
             outbound_drain: None,
             exit_with: None,
             app_probers: AppProbers::default(),
+            connections_max: usize::try_from(self.connections.max_connections)
+                .unwrap_or(usize::MAX),
             codec: self.codec(forwards),
             exchange,
         })
     }
 
     fn codec(&self, forwards: bool) -> codec::Settings {
-        codec::Settings {
+        self.connections.apply(codec::Settings {
             http1: http1::Settings {
                 http10: match self.http10 {
                     Http10Arg::Accept => Http10::Accept,
@@ -485,7 +496,7 @@ impl ServeArgs {
                 ..codec::Timeouts::default()
             },
             ..codec::Settings::default()
-        }
+        })
     }
 
     fn concurrency(&self) -> NonZeroUsize {
@@ -551,6 +562,12 @@ impl ServeArgs {
             rate_limit_timeout: self.limits.rate_limit_timeout,
             rate_limit_fail_closed: self.limits.rate_limit_fail_closed,
             forwarded_host: self.forwarded_host,
+            forwarded_port: self.headers.forwarded_port,
+            omitted: self.headers.omitted(),
+            request_time_max: self
+                .connections
+                .http_max_stream_duration
+                .filter(|time| !time.is_zero()),
             exemplars: self.metrics.exemplars == SwitchArg::On,
             metric_series_max: self.metrics.metric_series_max,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),

@@ -41,8 +41,8 @@ pub(in crate::compile) fn tracing(
     let mut settings = |side| {
         let merged = merged(&telemetries, mesh, side);
         let Some(merged) = merged else {
-            return identity.traces_by_flags.then(|| SideTracing {
-                settings: Arc::clone(base),
+            return identity.has_collector().then(|| SideTracing {
+                settings: to_address(base, identity),
                 sampled_by: None,
                 provider: None,
             });
@@ -54,12 +54,13 @@ pub(in crate::compile) fn tracing(
                 .and_then(|one| of_provider(one, OtlpSignal::Traces, identity, clusters));
         }
         Some(SideTracing {
-            settings: Arc::new(settings(
-                base,
-                &merged,
-                tracer.as_deref(),
-                &identity.environment,
-            )),
+            settings: {
+                let by_provider = settings(base, &merged, tracer.as_deref(), &identity.environment);
+                match tracer {
+                    Some(_) => Arc::new(by_provider),
+                    None => to_address(&Arc::new(by_provider), identity),
+                }
+            },
             sampled_by: sampled_by(&telemetries, side),
             provider: merged.provider.filter(|_| tracer.is_some()),
         })
@@ -93,7 +94,7 @@ pub fn is_traced(resources: &ResourceSet, identity: &Identity) -> bool {
     let mut sides = [TrafficSide::Client, TrafficSide::Server].into_iter();
     sides.any(
         |side| match merged(&telemetries, &identity.mesh_config, side) {
-            None => identity.traces_by_flags,
+            None => identity.has_collector(),
             Some(merged) => provider(&merged, identity).is_some(),
         },
     )
@@ -103,7 +104,7 @@ pub fn is_traced(resources: &ResourceSet, identity: &Identity) -> bool {
 /// as in Istio where the provider does not exist.
 fn provider(merged: &MergedTracing, identity: &Identity) -> Option<Option<Arc<Tracer>>> {
     match &merged.provider {
-        None => identity.traces_by_flags.then_some(None),
+        None => identity.has_collector().then_some(None),
         Some(name) if OF_FLAGS.contains(&&**name) && identity.traces_by_flags => Some(None),
         Some(name) => match identity.mesh_config.provider(name)? {
             ProviderKind::Tracer(tracer) => Some((!identity.traces_by_flags).then_some(tracer)),
@@ -179,6 +180,18 @@ fn settings(
         path_bytes_max: path_bytes_max.unwrap_or(base.path_bytes_max),
         custom_tags: own_tags.unwrap_or_else(|| base.custom_tags.clone()),
         ..base.clone()
+    }
+}
+
+/// Returns settings for spans that the address of the settings of proxies gets: B3 comes first, unless flags or variables name
+/// formats.
+fn to_address(base: &Arc<TracingSettings>, identity: &Identity) -> Arc<TracingSettings> {
+    match identity.traces_by_address && base.propagators == Propagators::default_formats() {
+        true => Arc::new(TracingSettings {
+            propagators: Propagators::of_zipkin(true),
+            ..(**base).clone()
+        }),
+        false => Arc::clone(base),
     }
 }
 

@@ -673,6 +673,9 @@ impl Drop for Record {
         self.stats.tcp().closed(self.worker.id, self.flags);
         let snapshot = self.worker.snapshot();
         let local = self.client.destination;
+        if snapshot.hides_unrouted && self.flags.contains(ResponseFlags::NR) {
+            return;
+        }
         if let Some(choice) = LogChoice::of(&self.worker, &snapshot, &self.listener, local) {
             self.log(&choice);
         }

@@ -39,6 +39,14 @@ pub struct MeshConfig {
     pub authorities: Arc<str>,
     /// Whether endpoints of the mesh get mutual TLS only by a rule.
     pub disables_auto_mtls: bool,
+    /// Whether `tracing` of the settings of proxies turns no tracing on.
+    pub disables_tracing: bool,
+    /// Whether raw TCP connections without a route have no line in the access log.
+    pub hides_unrouted: bool,
+    /// Whether traffic to ports of a workload's services goes to the loopback address.
+    pub serves_localhost: bool,
+    /// Maximum time between lookups of a name that fail.
+    pub dns_retry_max: Option<Duration>,
     /// TLS within the mesh.
     pub mesh_tls: TlsDefaults,
     /// TLS of other servers and endpoints.
@@ -63,9 +71,17 @@ impl MeshConfig {
         }
     }
 
-    /// Iterates over the values for flags of the proxy that are not given.
-    pub fn flag_values(&self) -> impl Iterator<Item = &FlagValue> {
-        self.flags.iter().chain(self.proxies.flag_values())
+    /// Iterates over the values for flags of a gateway or sidecar that are not given.
+    pub fn flag_values(&self, is_gateway: bool) -> impl Iterator<Item = &FlagValue> {
+        self.flags
+            .iter()
+            .chain(self.proxies.flag_values(is_gateway))
+    }
+
+    /// Receiver of spans where no provider is one, of the settings of proxies.
+    pub fn zipkin_address(&self) -> Option<&Arc<str>> {
+        let address = self.proxies.zipkin_address.as_ref();
+        address.filter(|_| !self.disables_tracing)
     }
 
     /// The provider with this name, in any case. Without one of its own, `envoy` is the log at standard output.

@@ -44,6 +44,13 @@ pub fn mesh_config(raw: &Raw, root: &Node, check: &mut Check<'_>) -> MeshConfig 
         path_normalization: path_normalization(raw, check),
         authorities: tls::authorities(&raw.ca_certificates, check),
         disables_auto_mtls: raw.enable_auto_mtls.get() == Some(&false),
+        disables_tracing: raw.enable_tracing.get() == Some(&false),
+        hides_unrouted: shared::flag(&raw.disable_envoy_listener_log),
+        serves_localhost: raw.inbound_traffic_policy.get().is_some_and(|policy| {
+            let modes = [("LOCALHOST", true), ("PASSTHROUGH", false)];
+            api::enum_of(&policy.mode, &modes, check).unwrap_or(false)
+        }),
+        dns_retry_max: scalar::duration(&raw.dns_refresh_rate, check),
         mesh_tls: tls::defaults(&raw.mesh_mtls, check),
         tls: tls::defaults(&raw.tls_defaults, check),
         traffic: traffic_defaults(raw, check),

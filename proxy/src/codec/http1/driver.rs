@@ -248,8 +248,10 @@ impl<'a, A: Handler> Driver<'a, A> {
             takes_trailers: head.takes_trailers,
         };
         let body = self.body(&head, cx);
-        let request = head.request.map(|()| body);
-        match check::head(&request, self.server.settings.http1.http10) {
+        let mut request = head.request.map(|()| body);
+        let settings = &self.server.settings;
+        let checked = settings.underscores.apply(request.headers_mut());
+        match checked.and_then(|()| check::head(&request, settings.http1.http10)) {
             Ok(()) => {
                 let answer = self.server.handler.answer(self.connection, request);
                 self.answer.set(Some(answer));

@@ -490,7 +490,9 @@ impl<'a, A: Handler> Driver<'a, A> {
         *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = head.headers;
         let server = self.server;
-        if let Err(refusal) = check::head(&request, Http10::Accept) {
+        let underscores = server.settings.underscores.apply(request.headers_mut());
+        let checked = underscores.and_then(|()| check::head(&request, Http10::Accept));
+        if let Err(refusal) = checked {
             let status = server.refuse(self.connection, &request, refusal);
             self.slots[place].answered = true;
             let has_text =

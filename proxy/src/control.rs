@@ -368,8 +368,11 @@ impl Control {
             return;
         }
         let settings = found.members.settings.as_ref();
-        let mut knows_more =
-            settings.is_some_and(|settings| self.publisher.set_remote_clusters(settings));
+        let mut knows_more = settings.is_some_and(|settings| {
+            let networks = &self.publisher.identity().mesh_config.networks;
+            let settings = remote_clusters::with_networks(settings, networks);
+            self.publisher.set_remote_clusters(&settings)
+        });
         let config = found.mesh.config.as_ref();
         knows_more |= config.is_some_and(|config| self.publisher.set_mesh_config(config));
         let labels = found.labels.as_ref();

@@ -381,6 +381,7 @@ impl Identity {
             authorities: _,
             namespaces: _,
             // read at the start
+            networks: _,
             disables_tracing: _,
             flags: _,
             exports: _,

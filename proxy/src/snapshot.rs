@@ -35,7 +35,7 @@ pub use logging::Logging;
 pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use provider::{Provider, ServiceCluster};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
-pub use tracing::{Collector, CollectorHeader, SideTracing, Traced, Tracing};
+pub use tracing::{Collector, CollectorHeader, SideTracing, TagFormats, Traced, Tracing};
 pub use virtual_host::{Destination, INVALID_BACKEND, Mirror, Route, VirtualHost};
 
 use crate::jwks::RemoteKeys;
@@ -341,6 +341,11 @@ impl Snapshot {
     /// Labels of metrics with values of requests, for traffic in this direction.
     pub fn request_tags(&self, direction: Direction) -> Option<&Arc<RequestTags>> {
         self.metrics.tags(direction.reporter())
+    }
+
+    /// Custom tags with operators of spans of traffic in this direction.
+    pub fn tag_formats(&self, direction: Direction) -> Option<&TagFormats> {
+        self.tracing.as_ref()?.side(direction)?.formats.as_deref()
     }
 
     /// The policies for the traffic of a listener; `None` if none apply.

@@ -352,3 +352,28 @@ fn objects_of_selected_namespaces_are_in_effect() {
         assert_eq!(selected.namespaces.len(), 3);
     }
 }
+
+#[test]
+fn networks_of_the_config_map_are_read() {
+    let text = "kind: ConfigMap\ndata:\n  mesh: '{}'\n  meshNetworks: |\n    networks:\n      n2:\n        endpoints:\n\
+        \x20       - fromRegistry: c2\n        - fromCidr: 10.0.0.0/8\n        gateways:\n        - {address: gw.test, port: 15443}\n\
+        \x20       - {registryServiceName: gw.istio-system, port: 1}\n";
+    let (config, found) = MeshConfig::parse(&"mesh.yaml".into(), text).unwrap();
+    let [network] = &*config.networks else {
+        panic!("{:?}", config.networks)
+    };
+    assert_eq!(
+        (&*network.name, &*network.clusters),
+        ("n2", &["c2".into()][..])
+    );
+    assert_eq!(network.gateway, Some(("gw.test".into(), 15443)));
+    assert_eq!(
+        lines(&found),
+        [
+            "mesh.yaml:9:11 MC101 networks.n2.endpoints[1]",
+            "mesh.yaml:12:11 MC101 networks.n2.gateways[1]",
+        ]
+    );
+    let wrong = text.replace("15443", "0");
+    assert!(MeshConfig::parse(&"mesh.yaml".into(), &wrong).is_err());
+}

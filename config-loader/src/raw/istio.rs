@@ -11,6 +11,7 @@ mod gateway;
 mod http_route;
 mod load_balancer;
 mod mesh_config;
+mod mesh_networks;
 mod peer_authentication;
 mod proxy_config;
 mod request_authentication;
@@ -45,6 +46,7 @@ pub use mesh_config::{
     MeshConfig, NamespaceSelector, OpenTelemetryProvider, OtelLogProvider, RequestBody,
     ServiceSettings, TlsConfig, TracerHeader, ZipkinProvider,
 };
+pub use mesh_networks::{MeshNetworks, Network, NetworkGateway};
 pub use peer_authentication::{MutualTls, PeerAuthentication};
 pub use proxy_config::{GatewayTopology, ProxyConfig, ProxyHeaders, ProxySettings, ProxyTracing};
 pub use request_authentication::{ClaimToHeader, JwtHeader, JwtRule, RequestAuthentication};

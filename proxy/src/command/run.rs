@@ -26,6 +26,7 @@ use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
 use crate::control::Started;
 use crate::control::key_sets::KeySetSettings;
+use crate::control::remote_clusters::with_networks;
 use crate::exchange::downstream::origin::{
     INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
 };
@@ -365,7 +366,9 @@ impl RunArgs {
         if !self.config.control.reads_pods() {
             settings.identity.pod = None;
         }
-        settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
+        let members = settings.with_clusters_of_servers(&settings.identity.members);
+        let networks = &settings.identity.mesh_config.networks;
+        settings.identity.members = with_networks(&members, networks);
         let cluster = self.identity.cluster.as_deref();
         let source = &self.identity_source;
         settings.identity_source = source.settings(&settings.identity, cluster)?;

@@ -20,7 +20,7 @@ use crate::compile::clusters::Clusters;
 use crate::compile::provenance::provenance_of;
 use crate::compile::providers::service_cluster;
 use crate::identity::{Environment, Identity};
-use crate::snapshot::{Collector, CollectorHeader, SideTracing, Tracing};
+use crate::snapshot::{Collector, CollectorHeader, SideTracing, TagFormats, Tracing};
 use crate::telemetry::{OtlpProtocol, OtlpSignal, SpanFormat};
 use traffic::provenance::Provenance;
 use traffic::trace::{CustomTag, Percent, Propagators, TagSource, TracingSettings};
@@ -45,6 +45,7 @@ pub(in crate::compile) fn tracing(
                 settings: to_address(base, identity),
                 sampled_by: None,
                 provider: None,
+                formats: formats(None, identity),
             });
         };
         let tracer = provider(&merged, identity)?;
@@ -61,6 +62,7 @@ pub(in crate::compile) fn tracing(
                     None => to_address(&Arc::new(by_provider), identity),
                 }
             },
+            formats: formats(merged.custom_tags.as_deref(), identity),
             sampled_by: sampled_by(&telemetries, side),
             provider: merged.provider.filter(|_| tracer.is_some()),
         })
@@ -224,11 +226,25 @@ fn custom_tags(written: &[WrittenTag], environment: &Environment) -> Vec<CustomT
                 let own = environment.of(name).map(Arc::from);
                 TagSource::Literal(own.or_else(|| default.clone())?)
             }
-            // without effect, which validation has told
-            WrittenSource::Formatter(_) => return None,
+            WrittenSource::Formatter(_) => TagSource::Formatted,
         };
         let name = Arc::clone(&tag.name);
         Some(CustomTag { name, source })
     });
     tags.collect()
+}
+
+/// Returns the operators of the custom tags of a side: those of Telemetries, else those of the proxy's settings.
+fn formats(written: Option<&[WrittenTag]>, identity: &Identity) -> Option<Arc<TagFormats>> {
+    let own = identity.mesh_config.proxies.tracing.as_ref();
+    let own = own.and_then(|tracing| tracing.custom_tags.as_deref());
+    let tags = written.or(own)?.iter().filter(|tag| {
+        // as many as there are custom tags
+        !custom_tags(std::slice::from_ref(*tag), &identity.environment).is_empty()
+    });
+    let templates = tags.map(|tag| match &tag.source {
+        WrittenSource::Formatter(template) => Some(Arc::clone(template)),
+        _ => None,
+    });
+    TagFormats::new(templates.collect())
 }

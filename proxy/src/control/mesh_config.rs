@@ -48,6 +48,7 @@ impl MeshConfigFile {
         let flags = |config: &MeshConfig| config.flag_values(true).cloned().collect::<Vec<_>>();
         let differs = now.exports != started.exports || flags(&now) != flags(&started);
         let differs = differs || now.disables_tracing != started.disables_tracing;
+        let differs = differs || now.networks != started.networks;
         let differs = differs || now.proxies.read_at_start() != started.proxies.read_at_start();
         let file = self.path.display().to_string();
         let message = "settings that are read at the start have changed since".to_owned();
@@ -85,6 +86,9 @@ impl MeshConfigState {
             .collect();
         if config.exports != DefaultExports::default() {
             others.push("defaults of `exportTo`".to_owned());
+        }
+        if !config.networks.is_empty() {
+            others.push("`meshNetworks`".to_owned());
         }
         let message = format!(
             "the ConfigMap sets no flags, and says {}",

@@ -57,6 +57,8 @@ pub struct MeshConfig {
     pub exports: DefaultExports,
     /// Selectors of the namespaces whose objects are in effect, of which one must match; empty for all namespaces.
     pub namespaces: Vec<Selector>,
+    /// Networks of clusters, as read at the start.
+    pub networks: Vec<MeshNetwork>,
     /// Hosts or wildcards, and whether they are served by the local cluster alone.
     pub cluster_local: Vec<(Arc<str>, bool)>,
 }
@@ -121,6 +123,17 @@ impl MeshConfig {
             }
         }
     }
+}
+
+/// Network of clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeshNetwork {
+    /// Name.
+    pub name: Arc<str>,
+    /// Names of the clusters whose endpoints are in the network.
+    pub clusters: Vec<Arc<str>>,
+    /// Address and port of its gateway.
+    pub gateway: Option<(Arc<str>, u16)>,
 }
 
 /// Settings of traffic where no DestinationRule or rule has its own.

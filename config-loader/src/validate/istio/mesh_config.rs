@@ -1,5 +1,6 @@
 //! MeshConfig: validation.
 
+mod networks;
 mod providers;
 mod scope;
 mod telemetry;
@@ -19,6 +20,7 @@ use crate::raw::Field;
 use crate::raw::istio::MeshConfig as Raw;
 use crate::resource::istio::{MeshConfig, ProxySettings, TrafficDefaults};
 use crate::validate::{api, scalar};
+pub use networks::mesh_networks;
 
 /// Fields that have no effect.
 pub fn without_effect() -> impl Iterator<Item = &'static str> {
@@ -57,6 +59,7 @@ pub fn mesh_config(raw: &Raw, root: &Node, check: &mut Check<'_>) -> MeshConfig 
         exports: scope::exports(raw, check),
         namespaces: scope::namespaces(&raw.discovery_selectors, check),
         cluster_local: scope::cluster_local(&raw.service_settings, check),
+        networks: Vec::new(),
     }
 }
 

@@ -3,9 +3,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::super::{
-    AccessLog, AppliedSource, BuildInfo, CloseReason, ConnectionProtocol, Counter, Gauge, Reload, Reporter,
-    RequestLabels, RequestProtocol, RequestRecord, ResponseFlags, Security, Service, Telemetry,
-    VARIANTS_MAX, WorkerId, Workload,
+    AccessLog, AppliedSource, BuildInfo, CloseReason, ConnectionProtocol, Counter, Gauge, Reload,
+    Reporter, RequestLabels, RequestProtocol, RequestRecord, ResponseFlags, Security, Service,
+    Telemetry, VARIANTS_MAX, WorkerId, Workload,
 };
 use super::*;
 

@@ -28,6 +28,16 @@ pub(super) struct ProviderTransport {
     otherwise: Option<Rc<dyn Transport>>,
 }
 
+/// Makes a worker without listeners on the current thread, whose connections serve calls of the proxy's own.
+pub(super) fn worker_without_listeners(parts: WorkerParts) -> Rc<Worker> {
+    let changes = parts.registry.journal().changes();
+    let worker = Rc::new(Worker::new(parts));
+    let wake_signal = Arc::clone(worker.pools.wake_signal());
+    tokio::task::spawn_local(sweep(Rc::downgrade(&worker), wake_signal));
+    tokio::task::spawn_local(select::watch::follow(Rc::downgrade(&worker), changes));
+    worker
+}
+
 impl ProviderTransport {
     /// Makes the connections of the exporter's thread, which are those of a worker without listeners.
     pub(super) fn new(
@@ -35,11 +45,7 @@ impl ProviderTransport {
         find: impl Fn(&Snapshot) -> Option<Collector> + 'static,
         otherwise: Option<Rc<dyn Transport>>,
     ) -> Rc<Self> {
-        let changes = parts.registry.journal().changes();
-        let worker = Rc::new(Worker::new(parts));
-        let wake_signal = Arc::clone(worker.pools.wake_signal());
-        tokio::task::spawn_local(sweep(Rc::downgrade(&worker), wake_signal));
-        tokio::task::spawn_local(select::watch::follow(Rc::downgrade(&worker), changes));
+        let worker = worker_without_listeners(parts);
         let find = Box::new(find);
         Rc::new(Self {
             worker,

@@ -1,12 +1,14 @@
 //! Providers that policies of action CUSTOM name, with the clusters of their services.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::resource::istio::AuthorizationPolicy;
 use config_loader::resource::istio::authorization_policy::Action;
 use config_loader::{ObjectRef, ResourceSet};
-use http::HeaderValue;
+use http::uri::Scheme;
+use http::{HeaderValue, Uri};
 
 use crate::compile::authorization::KeptRules;
 use crate::compile::clusters::{Clusters, name};
@@ -56,6 +58,33 @@ pub(in crate::compile) fn rate_limit_service(
     } = identity.rate_limit_service.as_ref()?;
     let namespace = namespace.as_deref().unwrap_or(&identity.namespace);
     service_cluster(host, *port, namespace, clusters)
+}
+
+/// Returns the services whose hosts these URLs name, by URL. Only plain HTTP: the server of an https URL proves its name, which
+/// mutual TLS within the mesh would not.
+pub(in crate::compile) fn key_set_services<'a>(
+    urls: impl Iterator<Item = &'a Arc<str>>,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+) -> BTreeMap<Arc<str>, ServiceCluster> {
+    let services = urls.filter_map(|url| {
+        let uri: Uri = url.parse().ok()?;
+        let port = uri.port_u16().unwrap_or(80);
+        let (host, authority) = (uri.host()?, uri.authority()?);
+        if uri.scheme() != Some(&Scheme::HTTP) || host.parse::<IpAddr>().is_ok() {
+            return None;
+        }
+        let service = service_cluster(host, port, &identity.namespace, clusters)?;
+        let authority = HeaderValue::from_str(authority.as_str()).ok()?;
+        Some((
+            Arc::clone(url),
+            ServiceCluster {
+                authority,
+                ..service
+            },
+        ))
+    });
+    services.collect()
 }
 
 /// Returns the provider of a policy that the mesh configuration does not have, if there is one.

@@ -101,6 +101,12 @@ impl Tracing {
         })
     }
 
+    /// Whether custom tags have operators.
+    pub fn has_formats(&self) -> bool {
+        let sides = [&self.client, &self.server].into_iter().flatten();
+        sides.into_iter().any(|side| side.formats.is_some())
+    }
+
     /// Returns the tracing of listeners with this direction.
     pub fn side(&self, direction: Direction) -> Option<&SideTracing> {
         let of_side = match direction {

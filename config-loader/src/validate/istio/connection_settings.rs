@@ -9,7 +9,7 @@ use crate::resource::istio::FlagValue;
 use crate::span::Span;
 use crate::validate::{api, scalar};
 
-/// Values of the profile `EDGE`, of which gateways have those that no field sets.
+/// Values of the profile `EDGE` at a gateway, where no field sets another one.
 const EDGE: [FlagOf; 7] = [
     ("http-idle-timeout", "1h"),
     ("http-stream-idle-timeout", "5m"),
@@ -47,9 +47,9 @@ enum EscapedSlashes {
 /// Flags of connection settings.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionFlags {
-    /// Those of fields.
+    /// Flags of fields.
     pub(super) set: Vec<FlagValue>,
-    /// Those of the profile, which are about gateways only.
+    /// Flags of the profile, which are about gateways only.
     pub(super) of_gateways: Vec<FlagValue>,
 }
 

@@ -26,7 +26,7 @@ pub struct HeaderArgs {
 pub enum OmittedHeaderArg {
     /// x-envoy-attempt-count
     AttemptCount,
-    /// Those with times: x-envoy-upstream-service-time and x-envoy-expected-rq-timeout-ms
+    /// Headers with times: x-envoy-upstream-service-time and x-envoy-expected-rq-timeout-ms
     Debug,
     /// x-request-id, unless the client sent one; sampling then draws from the trace id
     RequestId,

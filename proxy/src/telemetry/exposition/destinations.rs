@@ -80,7 +80,7 @@ pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 3] {
     ]
 }
 
-/// Failures, handshakes and retries by destination, without those that never occurred.
+/// Failures, handshakes and retries by destination, without zeros.
 pub(super) fn events(states: &[DestinationState]) -> impl Iterator<Item = MetricFamily> + '_ {
     let first = |counter: &Counter| {
         let family = counter.destination_family()?;

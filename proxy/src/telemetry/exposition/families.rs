@@ -238,7 +238,7 @@ pub(super) fn cluster_shares(states: &[MemberState]) -> [MetricFamily; 2] {
     ]
 }
 
-/// Closed connections by listener, protocol and reason, without those that never occurred.
+/// Closed connections by listener, protocol and reason, without zeros.
 fn closed_values(listeners: &[Arc<ListenerStats>]) -> impl Iterator<Item = (Vec<LabelPair>, u64)> {
     let protocols = || ConnectionProtocol::ALL.into_iter();
     let each = listeners.iter().flat_map(move |listener| {

@@ -15,10 +15,10 @@ use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 use crate::validate::references::finding::warning;
 
-/// Trust domain that stands for that of the mesh.
+/// Trust domain that means that of the mesh, whatever its name.
 const DEFAULT_DOMAIN: &str = "cluster.local";
 
-/// What identities of the mesh may name, as far as it is known.
+/// Namespaces and service accounts of the mesh, as far as they are known.
 pub(super) struct KnownNames<'a> {
     /// Namespaces; empty if they are not known.
     namespaces: BTreeSet<&'a str>,

@@ -1,4 +1,4 @@
-//! Identities of clients that a provider gets: those that the authorities of the mesh have verified.
+//! Identities of clients that a provider gets: only if the authorities of the mesh have verified them.
 
 use rustls::pki_types::CertificateDer;
 

@@ -157,3 +157,44 @@ fn tls(asked: &GatewayTlsSettings) -> GatewayTls {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_of_the_mesh_fill_what_clusters_lack() {
+        let member = |key: &str, network: &str, gateway: Option<&str>| MemberSettings {
+            key: key.to_owned(),
+            network: network.to_owned(),
+            gateway: gateway.map(|host| MemberGateway {
+                host: host.to_owned(),
+                port: 1,
+                tls: None,
+            }),
+            ..MemberSettings::default()
+        };
+        let members = [
+            member("r/z/g/c1", "", None),
+            member("r/z/g/c2", "own", Some("own.test")),
+            member("r/z/g/c3", "", None),
+        ];
+        let network = MeshNetwork {
+            name: "n".into(),
+            clusters: vec!["c1".into(), "c2".into()],
+            gateway: Some(("gw.test".into(), 15443)),
+        };
+        let found = with_networks(&members, &[network]);
+        let found = found.iter().map(|one| {
+            let gateway = one.gateway.as_ref();
+            let gateway = gateway.map(|one| (&*one.host, one.port));
+            (&*one.network, gateway)
+        });
+        let expected = [
+            ("n", Some(("gw.test", 15443))),
+            ("own", Some(("own.test", 1))),
+            ("", None),
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+}

@@ -97,12 +97,10 @@ pub fn compile_again(
     let listeners = listeners::compile(inputs, &routes, &mut security, &mut clusters, previous);
     let (policies, kept) = security.finish();
     let providers = providers::providers(&kept.rules, inputs.identity, &mut clusters);
-    let rate_limit_service = providers::rate_limit_service(inputs.identity, &mut clusters);
     let of_listeners = listeners.values().filter_map(|one| one.policies.as_deref());
-    let all_policies = std::iter::once(&policies).chain(of_listeners);
-    let tokens = all_policies.flat_map(|one| one.authentication.iter());
-    let urls = tokens.flat_map(|one| one.remote.iter().map(|keys| &keys.url));
-    let key_set_services = providers::key_set_services(urls, inputs.identity, &mut clusters);
+    let all_policies = [&policies].into_iter().chain(of_listeners);
+    let (rate_limit_service, key_set_services) =
+        providers::services(all_policies, inputs.identity, &mut clusters);
     let (tracing, logging) = receivers(inputs, &mut clusters, previous);
     let Built {
         clusters,

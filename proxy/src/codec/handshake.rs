@@ -81,13 +81,8 @@ impl<A: Handler> AcceptedConnection<A> {
         {
             peer.certificate = None;
         }
-        server.count(if peer.resumed {
-            Counter::TlsHandshakesResumed
-        } else {
-            Counter::TlsHandshakesFull
-        });
         let cipher = peer.cipher.unwrap_or_default();
-        server.telemetry.sessions.began(server.worker, cipher);
+        server.count_session(peer.resumed, cipher);
         let own = terms.server.identities.first().cloned();
         let tls = Rc::new(Handshake {
             client_cert: client_cert(

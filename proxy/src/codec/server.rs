@@ -94,6 +94,15 @@ impl<A: Handler> Server<A> {
         self.telemetry.counters.increment(self.worker, counter);
     }
 
+    /// Counts a TLS session that began, by its cipher suite.
+    pub(super) fn count_session(&self, is_resumed: bool, cipher: &str) {
+        self.count(match is_resumed {
+            true => Counter::TlsHandshakesResumed,
+            false => Counter::TlsHandshakesFull,
+        });
+        self.telemetry.sessions.began(self.worker, cipher);
+    }
+
     /// Returns the current date, for a response that has none.
     pub(super) fn date(&self) -> HeaderValue {
         self.dates.at(self.connection_table.now())

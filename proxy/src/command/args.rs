@@ -449,7 +449,7 @@ impl IdentityArgs {
             ModeArg::Gateway => Mode::Gateway,
             ModeArg::Sidecar => Mode::Sidecar,
         };
-        let own = self.own();
+        let (own, limits) = (self.own(), self.limits.rate_limit_service.clone());
         Identity {
             mode,
             cluster: self
@@ -479,11 +479,7 @@ impl IdentityArgs {
                 .collect(),
             mesh_config: Arc::new(self.mesh_config().of_proxy(&own)),
             own: Arc::new(own),
-            rate_limit_service: self
-                .limits
-                .rate_limit_service
-                .clone()
-                .and_then(|service| service.0),
+            rate_limit_service: limits.and_then(|service| service.0),
             tracing: Some(Arc::default()),
             traces_by_flags: false,
             traces_by_address: false,

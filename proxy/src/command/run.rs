@@ -21,7 +21,7 @@ use super::otel::{self, OtelSettings};
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
-use crate::app::{self, SettingOrigin, Settings};
+use crate::app::{self, SettingOrigin, Settings, TraceSettings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
 use crate::control::Started;
@@ -397,6 +397,28 @@ impl RunArgs {
 }
 
 impl ServeArgs {
+    /// Returns the identity with what these arguments say of telemetry.
+    fn with_telemetry(
+        &self,
+        identity: Identity,
+        exchange: &ExchangeSettings,
+        traces: Option<&TraceSettings>,
+    ) -> Identity {
+        let is_fallback = traces.is_some_and(|traces| traces.is_fallback);
+        let has_collector = traces.is_some_and(|traces| traces.collector.is_some());
+        Identity {
+            environment: Environment(Arc::clone(&exchange.environment)),
+            counts_rules: self.metrics.rule_metrics == SwitchArg::On,
+            logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
+            tracing: traces.map(|traces| Arc::clone(&traces.tracing)),
+            traces_by_flags: has_collector && !is_fallback,
+            traces_by_address: is_fallback,
+            samples_by_flags: self.tracing.trace_sampling.is_some()
+                || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
+            ..identity
+        }
+    }
+
     /// Returns the settings that these arguments describe.
     ///
     /// # Errors
@@ -413,19 +435,7 @@ impl ServeArgs {
             exports,
             notes: trace_notes,
         } = reader.read()?;
-        let identity = Identity {
-            environment: Environment(Arc::clone(&exchange.environment)),
-            counts_rules: self.metrics.rule_metrics == SwitchArg::On,
-            logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
-            tracing: traces.as_ref().map(|traces| Arc::clone(&traces.tracing)),
-            traces_by_flags: traces
-                .as_ref()
-                .is_some_and(|traces| traces.collector.is_some() && !traces.is_fallback),
-            traces_by_address: traces.as_ref().is_some_and(|traces| traces.is_fallback),
-            samples_by_flags: self.tracing.trace_sampling.is_some()
-                || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
-            ..identity
-        };
+        let identity = self.with_telemetry(identity, &exchange, traces.as_ref());
         Ok(Settings {
             paths,
             control: None,

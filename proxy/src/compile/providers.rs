@@ -14,7 +14,7 @@ use crate::compile::authorization::KeptRules;
 use crate::compile::clusters::{Clusters, name};
 use crate::compile::security::selected;
 use crate::identity::{Identity, NamedService};
-use crate::snapshot::{Provider, ServiceCluster};
+use crate::snapshot::{ListenerPolicies, Provider, ServiceCluster};
 
 /// Returns the providers of the mesh configuration that policies name. A name without a provider is missing, and so are
 /// all names if there may be only one: what their policies select is denied.
@@ -47,10 +47,7 @@ pub(in crate::compile) fn providers(
 }
 
 /// Returns the service that counts rate limits over all proxies, if there is one.
-pub(in crate::compile) fn rate_limit_service(
-    identity: &Identity,
-    clusters: &mut Clusters<'_>,
-) -> Option<ServiceCluster> {
+fn rate_limit_service(identity: &Identity, clusters: &mut Clusters<'_>) -> Option<ServiceCluster> {
     let NamedService {
         namespace,
         host,
@@ -60,9 +57,21 @@ pub(in crate::compile) fn rate_limit_service(
     service_cluster(host, *port, namespace, clusters)
 }
 
+/// Returns the service that counts rate limits over all proxies, and those that serve key sets of these policies.
+pub(in crate::compile) fn services<'a>(
+    policies: impl Iterator<Item = &'a ListenerPolicies>,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+) -> (Option<ServiceCluster>, BTreeMap<Arc<str>, ServiceCluster>) {
+    let tokens = policies.flat_map(|one| one.authentication.iter());
+    let urls = tokens.flat_map(|one| one.remote.iter().map(|keys| &keys.url));
+    let of_key_sets = key_set_services(urls, identity, clusters);
+    (rate_limit_service(identity, clusters), of_key_sets)
+}
+
 /// Returns the services whose hosts these URLs name, by URL. Only plain HTTP: the server of an https URL proves its name, which
 /// mutual TLS within the mesh would not.
-pub(in crate::compile) fn key_set_services<'a>(
+fn key_set_services<'a>(
     urls: impl Iterator<Item = &'a Arc<str>>,
     identity: &Identity,
     clusters: &mut Clusters<'_>,

@@ -31,7 +31,7 @@ fn clusters(network: &Network, span: Span, check: &mut Check<'_>) -> Vec<Arc<str
     let mut clusters = Vec::new();
     for (field, endpoints) in scalar::items(&network.endpoints, check) {
         if endpoints.from_cidr.is_set() {
-            let at = shared::location(&field, span);
+            let at = shared::location(field, span);
             let found = check.warning(MC101, at, "`fromCidr` has no effect");
             found.help("write `network` of the endpoints and WorkloadEntries with these addresses");
         }

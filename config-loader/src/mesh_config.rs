@@ -14,7 +14,7 @@ use crate::resource::istio::{MeshConfig, ProxySettings};
 use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::Lines;
 use crate::validate::Check;
-use crate::validate::istio::{mesh_config, proxy_settings, without_effect};
+use crate::validate::istio::{mesh_config, mesh_networks, proxy_settings, without_effect};
 
 pub use config_map::follow_config_map;
 pub use selected::{selected, selected_namespaces};
@@ -27,20 +27,61 @@ impl SettingsFile for MeshConfig {
     fn parse(file: &Arc<str>, text: &str) -> Parsed<Self> {
         let lines = Lines::new(text);
         let locator = settings_file::whole(file, text, &lines);
-        match in_config_map(locator) {
-            Err(found) => Err(vec![*found]),
-            Ok(None) => parse(locator),
-            Ok(Some((inner, first_line))) => {
-                let lines = Lines::new(&inner);
-                parse(Locator {
-                    text: &inner,
-                    lines: &lines,
-                    first_line,
-                    ..locator
-                })
-            }
-        }
+        let root = parse::tree(&locator, &mut Vec::new());
+        let root = root.filter(|root| root.get("kind").and_then(Node::text) == Some("ConfigMap"));
+        let Some(root) = root else {
+            return parse(locator);
+        };
+        let Some(mesh) = inner(&root, locator, "mesh") else {
+            let (file, message) = (Arc::clone(file), "the ConfigMap has no text `mesh`");
+            let mut found = Diagnostic::about_file(Severity::Error, CM022, file, message);
+            found.help("write the mesh configuration under `data.mesh`");
+            return Err(vec![found]);
+        };
+        let networks = inner(&root, locator, "meshNetworks");
+        both(locator, &mesh, networks.as_ref())
     }
+}
+
+/// Parses a mesh configuration and its networks, which have texts of their own.
+fn both(locator: Locator<'_>, mesh: &Inner, networks: Option<&Inner>) -> Parsed<MeshConfig> {
+    let mesh = within(locator, mesh, parse);
+    let Some(networks) = networks else {
+        return mesh;
+    };
+    let of_networks = within(locator, networks, |locator| {
+        let check = |raw: &raw::istio::MeshNetworks, _: &Node, check: &mut Check<'_>| {
+            mesh_networks(raw, check)
+        };
+        settings_file::parse_text(locator, &[], check)
+    });
+    match (mesh, of_networks) {
+        (Ok((mesh, mut found)), Ok((networks, of_networks))) => {
+            found.extend(of_networks);
+            let networks = networks.networks;
+            Ok((MeshConfig { networks, ..mesh }, found))
+        }
+        (Err(mut found), Err(others)) => {
+            found.extend(others);
+            Err(found)
+        }
+        (Err(found), Ok(_)) | (Ok(_), Err(found)) => Err(found),
+    }
+}
+
+/// Parses a text within a document.
+fn within(
+    locator: Locator<'_>,
+    (text, first_line): &Inner,
+    parse: impl FnOnce(Locator<'_>) -> Parsed<MeshConfig>,
+) -> Parsed<MeshConfig> {
+    let lines = Lines::new(text);
+    parse(Locator {
+        text,
+        lines: &lines,
+        first_line: *first_line,
+        ..locator
+    })
 }
 
 impl SettingsFile for ProxySettings {
@@ -67,32 +108,13 @@ fn parse(locator: Locator<'_>) -> Parsed<MeshConfig> {
     )
 }
 
-/// Text under `mesh` of a ConfigMap, and its first line.
+/// Text under a key of a ConfigMap, and its first line.
 type Inner = (Arc<str>, u32);
 
-/// Returns the text of a ConfigMap; `None` for another document.
-///
-/// # Errors
-///
-/// A ConfigMap without the text.
-fn in_config_map(locator: Locator<'_>) -> Result<Option<Inner>, Box<Diagnostic>> {
-    let root = parse::tree(&locator, &mut Vec::new());
-    let kind = root.as_ref().and_then(|root| root.get("kind")?.text());
-    if kind != Some("ConfigMap") {
-        return Ok(None);
-    }
-    inner(root.as_ref(), locator).map(Some).ok_or_else(|| {
-        let (file, message) = (Arc::clone(locator.file), "the ConfigMap has no text `mesh`");
-        let mut found = Diagnostic::about_file(Severity::Error, CM022, file, message);
-        found.help("write the mesh configuration under `data.mesh`");
-        Box::new(found)
-    })
-}
-
-fn inner(root: Option<&Node>, locator: Locator<'_>) -> Option<Inner> {
-    let data = root?.get("data")?;
-    let line = locator.location(data.key_span("mesh")).line;
-    let text: Arc<str> = data.get("mesh")?.text()?.into();
+fn inner(root: &Node, locator: Locator<'_>, key: &str) -> Option<Inner> {
+    let data = root.get("data")?;
+    let line = locator.location(data.key_span(key)).line;
+    let text: Arc<str> = data.get(key)?.text()?.into();
     // the text of a block begins on the line after its key
     let is_block = text.contains('\n');
     Some((text, line + u32::from(is_block)))

@@ -46,6 +46,8 @@ pub struct Fleet {
     pub namespace: Option<Arc<str>>,
     /// Namespace with mesh-wide defaults; `None` for `istio-system`.
     pub root_namespace: Option<Arc<str>>,
+    /// Trust domains of the mesh; empty if unknown.
+    pub trust_domains: Vec<Arc<str>>,
     /// Controller whose Gateways of gateway.networking.k8s.io are served; `None` for that of Strait.
     pub gateway_controller: Option<Arc<str>>,
     /// Normalization of paths before policies compare them.

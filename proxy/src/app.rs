@@ -44,6 +44,7 @@ use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
 use crate::exchange::trace_parts::TraceParts;
 use crate::exchange::{Worker, WorkerParts, select};
+use crate::listener;
 use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
@@ -60,6 +61,7 @@ use self::exports::{push_metrics, set_log_exporters};
 use self::handover::{EndReceiver, InheritedSockets};
 pub use self::origins::{OriginKind, SettingOrigin};
 use self::pool_sweep::sweep;
+use self::provider_transport::worker_without_listeners;
 use self::settings::build_info;
 pub use self::settings::{CONCURRENCY, OutboundDrain, Settings};
 use self::shutdown::Shutdown;
@@ -121,6 +123,7 @@ async fn put_in_effect(
     control: &mut Control,
     settings: &Settings,
     slot: &SnapshotSlot,
+    parts: WorkerParts,
 ) -> Result<KeySets, StartError> {
     control.apply();
     if let Some(problem) = control.wrong_identity() {
@@ -128,14 +131,15 @@ async fn put_in_effect(
         return Err(failed("the identity of the workload")(problem));
     }
     let settings = &settings.key_sets;
-    let mut key_sets = KeySets::of(control, slot, settings).map_err(failed("--jwks-ca"))?;
+    let worker = worker_without_listeners(parts);
+    let mut key_sets = KeySets::of(control, slot, settings, worker).map_err(failed("--jwks-ca"))?;
     key_sets.tried(settings.ready_timeout).await;
     Ok(key_sets)
 }
 
 /// Starts the tasks that update the snapshot and the state of endpoints.
 fn spawn_control_tasks(control: Control, key_sets: KeySets, slot: &SnapshotSlot) {
-    tokio::spawn(key_sets.run());
+    tokio::task::spawn_local(key_sets.run());
     tokio::spawn(EjectionSweep::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
@@ -174,7 +178,7 @@ impl App {
         let (certificates, slot, quarantine): (Arc<Store>, _, Quarantine) = Default::default();
         let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
         let parts = sender_parts(&settings, &slot, &telemetry, &registry);
-        let publisher = reports.used_by(publisher, &settings, &telemetry, parts);
+        let publisher = reports.used_by(publisher, &settings, &telemetry, parts.clone());
         let (follower, names) = follower(&settings, &registry)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let mut control = Control {
@@ -193,7 +197,7 @@ impl App {
             read_namespaces: settings.read_namespaces(),
             started: settings.started.clone(),
         };
-        let key_sets = put_in_effect(&mut control, &settings, &slot).await?;
+        let key_sets = put_in_effect(&mut control, &settings, &slot, parts()).await?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared::new(wanted, &telemetry, drain_watch, &status_table);
@@ -473,7 +477,10 @@ fn start_workers(
     let threads = worker::Settings {
         concurrency: settings.concurrency,
         codec: settings.codec.clone(),
-        ..worker::Settings::default()
+        listener: listener::Settings {
+            connections_max: settings.connections_max,
+            ..listener::Settings::default()
+        },
     };
     let unrouted = unrouted(&shared.telemetry);
     let exchange = settings.exchange.clone();

@@ -97,7 +97,10 @@ pub fn compile_again(
     let listeners = listeners::compile(inputs, &routes, &mut security, &mut clusters, previous);
     let (policies, kept) = security.finish();
     let providers = providers::providers(&kept.rules, inputs.identity, &mut clusters);
-    let rate_limit_service = providers::rate_limit_service(inputs.identity, &mut clusters);
+    let of_listeners = listeners.values().filter_map(|one| one.policies.as_deref());
+    let all_policies = [&policies].into_iter().chain(of_listeners);
+    let (rate_limit_service, key_set_services) =
+        providers::services(all_policies, inputs.identity, &mut clusters);
     let (tracing, logging) = receivers(inputs, &mut clusters, previous);
     let Built {
         clusters,
@@ -125,10 +128,12 @@ pub fn compile_again(
         policy_counts,
         providers,
         rate_limit_service,
+        key_set_services,
         tracing,
         logging,
         metrics: telemetry::metric_changes(inputs),
         node: telemetry::node(inputs.identity, previous),
+        hides_unrouted: inputs.identity.mesh_config.hides_unrouted,
         path_normalization: inputs.identity.path_normalization(),
         clusters,
         missing,

@@ -44,6 +44,7 @@ use std::time::Duration;
 use config_loader::catalog::unscoped;
 use config_loader::diagnostic::codes::common::CM036;
 use config_loader::diagnostic::codes::identity::{ID001, ID003};
+use config_loader::diagnostic::codes::istio::{TL015, TL020};
 use config_loader::resource::istio::MeshConfig;
 use config_loader::resource::istio::authorization_policy::PolicyMode;
 use config_loader::{
@@ -337,6 +338,9 @@ impl Control {
         let kinds = held.iter().map(|refused| refused.kind);
         self.telemetry.control.set_quarantined(kinds);
         self.telemetry.control.set_unenforced(found.unenforced());
+        let left_out = found.diagnostics.iter();
+        let left_out = left_out.filter(|one| is_left_out(one)).count();
+        self.telemetry.control.set_unsupported(left_out as u64);
         let quarantined = quarantined_policies(&found, self.publisher.identity());
         self.telemetry.control.set_quarantined_policies(quarantined);
         self.hold(held);
@@ -364,8 +368,11 @@ impl Control {
             return;
         }
         let settings = found.members.settings.as_ref();
-        let mut knows_more =
-            settings.is_some_and(|settings| self.publisher.set_remote_clusters(settings));
+        let mut knows_more = settings.is_some_and(|settings| {
+            let networks = &self.publisher.identity().mesh_config.networks;
+            let settings = remote_clusters::with_networks(settings, networks);
+            self.publisher.set_remote_clusters(&settings)
+        });
         let config = found.mesh.config.as_ref();
         knows_more |= config.is_some_and(|config| self.publisher.set_mesh_config(config));
         let labels = found.labels.as_ref();
@@ -569,6 +576,8 @@ impl Control {
         let certificates = publisher.certificates();
         let (resources, identity) = (publisher.resources(), publisher.identity());
         (self.logged.advice).log(resources, identity, certificates, snapshot);
+        self.follower
+            .set_retry_max(identity.mesh_config.dns_retry_max);
         self.follower.follow(&snapshot.dns_names);
         self.listeners.follow(snapshot);
         tracing::info!(
@@ -583,6 +592,11 @@ impl Control {
             tracing::warn!("nothing listens: {gateway} {reason}");
         }
     }
+}
+
+/// Whether an expression or operator is left out because it is not supported; an error rejects its resource instead.
+fn is_left_out(found: &Diagnostic) -> bool {
+    found.severity == Severity::Warning && [TL015, TL020].contains(&found.code)
 }
 
 /// Returns the number of AuthorizationPolicies that apply to the proxy and whose newest version is rejected, so that the

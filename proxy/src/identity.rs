@@ -76,6 +76,8 @@ pub struct Identity {
     pub tracing: Option<Arc<TracingSettings>>,
     /// Whether flags or variables name the collector, so that the mesh configuration does not.
     pub traces_by_flags: bool,
+    /// Whether `tracing.zipkin.address` of the settings of proxies gets the spans that no provider gets.
+    pub traces_by_address: bool,
     /// Whether flags or variables say which requests are sampled, so that the mesh configuration does not.
     pub samples_by_flags: bool,
     /// Variables of the proxy.
@@ -362,6 +364,7 @@ impl Identity {
             tls,
             traffic,
             cluster_local,
+            serves_localhost,
             // read where a snapshot is put together
             is_given: _,
             access_log: _,
@@ -371,10 +374,15 @@ impl Identity {
             authorizers: _,
             proxies: _,
             path_normalization: _,
+            hides_unrouted: _,
+            // read beside snapshots
+            dns_retry_max: _,
             // in effect by the resources and the certificates that they select
             authorities: _,
             namespaces: _,
             // read at the start
+            networks: _,
+            disables_tracing: _,
             flags: _,
             exports: _,
         } = &*self.mesh_config;
@@ -384,6 +392,7 @@ impl Identity {
             tls: tls.clone(),
             traffic: traffic.clone(),
             cluster_local: cluster_local.clone(),
+            serves_localhost: *serves_localhost,
             ..MeshConfig::default()
         };
         Self {
@@ -398,6 +407,11 @@ impl Identity {
         given
             .or(self.mesh_config.path_normalization)
             .unwrap_or_default()
+    }
+
+    /// Whether requests are traced where no provider of the mesh configuration is named.
+    pub fn has_collector(&self) -> bool {
+        self.traces_by_flags || self.traces_by_address
     }
 
     /// Returns the trust domains of clients in the mesh: those of the workload, and those of remote clusters.
@@ -471,6 +485,7 @@ impl Default for Identity {
             rate_limit_service: None,
             tracing: None,
             traces_by_flags: false,
+            traces_by_address: false,
             environment: Environment::default(),
             gateways: GatewaySettings::default(),
             sockets: SidecarSockets::default(),

@@ -152,7 +152,7 @@ impl Pools {
                 endpoint_id: target.state.id,
                 tls: target.tls.map(|tls| Arc::downgrade(tls.client)),
                 terms: Cell::new(target.terms()),
-                counts: Rc::clone(&self.counts),
+                counts: self.counts.of(target.cluster),
                 memory: Rc::clone(&self.memory),
                 http1: Stack::default(),
                 http2: Shared::default(),

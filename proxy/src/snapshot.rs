@@ -35,7 +35,7 @@ pub use logging::Logging;
 pub use opaque_routes::{Federated, OpaqueRoute, OpaqueRoutes};
 pub use provider::{Provider, ServiceCluster};
 pub use service::{Admits, Chain, Chains, Handling, Security, Service, Then};
-pub use tracing::{Collector, CollectorHeader, SideTracing, Traced, Tracing};
+pub use tracing::{Collector, CollectorHeader, SideTracing, TagFormats, Traced, Tracing};
 pub use virtual_host::{Destination, INVALID_BACKEND, Mirror, Route, VirtualHost};
 
 use crate::jwks::RemoteKeys;
@@ -251,6 +251,8 @@ pub struct Snapshot {
     pub policy_counts: [u64; 3],
     /// Providers of external authorization that policies name, by name.
     pub providers: BTreeMap<Arc<str>, Provider>,
+    /// Services whose hosts URLs of key sets name, by URL; some may not be known.
+    pub key_set_services: BTreeMap<Arc<str>, ServiceCluster>,
     /// Service that counts rate limits over all proxies.
     pub rate_limit_service: Option<ServiceCluster>,
     /// Settings of tracing; `None` if no request is traced.
@@ -261,6 +263,8 @@ pub struct Snapshot {
     pub metrics: MetricChanges,
     /// The proxy itself, for the access log.
     pub node: Arc<Node>,
+    /// Whether raw TCP connections without a route have no line in the access log.
+    pub hides_unrouted: bool,
     /// Normalization of the paths of requests.
     pub path_normalization: PathNormalization,
     /// Clusters by [`ClusterId`]; `None` for numbers that this snapshot does not use.
@@ -328,9 +332,11 @@ impl Snapshot {
             .or_else(|| Some(&self.retired.listeners.get(key)?.0))
     }
 
-    /// The direction of the requests of a connection to `local` that was accepted on `key`, if resources say what is logged.
+    /// The direction of the requests of a connection to `local` that was accepted on `key`, if resources say what is logged, or
+    /// read requests for metrics or spans.
     pub fn logged_direction(&self, key: &ListenerKey, local: SocketAddr) -> Option<Direction> {
-        if self.logging.is_none() && !self.metrics.has_tags() {
+        let has_formats = self.tracing.as_ref().is_some_and(|one| one.has_formats());
+        if self.logging.is_none() && !self.metrics.has_tags() && !has_formats {
             return None;
         }
         Some(self.listener(key, local)?.direction)
@@ -339,6 +345,11 @@ impl Snapshot {
     /// Labels of metrics with values of requests, for traffic in this direction.
     pub fn request_tags(&self, direction: Direction) -> Option<&Arc<RequestTags>> {
         self.metrics.tags(direction.reporter())
+    }
+
+    /// Custom tags with operators of spans of traffic in this direction.
+    pub fn tag_formats(&self, direction: Direction) -> Option<&TagFormats> {
+        self.tracing.as_ref()?.side(direction)?.formats.as_deref()
     }
 
     /// The policies for the traffic of a listener; `None` if none apply.
@@ -381,6 +392,13 @@ impl Snapshot {
             }
         }
         by_url.into_values()
+    }
+
+    /// The service that serves the key set at a URL, if it is a known one.
+    pub fn key_set_service(&self, url: &str) -> Option<&ServiceCluster> {
+        let service = self.key_set_services.get(url)?;
+        self.cluster(service.cluster)?;
+        Some(service)
     }
 
     /// The provider of external authorization with this name, if its service is known.

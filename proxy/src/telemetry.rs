@@ -25,7 +25,7 @@ pub use otlp::{
 };
 pub use request_tags::{MetricChanges, RequestTags};
 pub use traffic::telemetry::{
-    AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, ConnectionProtocol,
+    AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, CloseReason, ConnectionProtocol,
     ConnectionTotals, ControlStats, Counter, Decided, DestinationState, ErrorCount, FamilyRule,
     Gauge, IdentityState, LimitState, ListenerStats, MemberLabels, MemberState, MemberTally,
     MetricRules, PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally, PropagationStats,

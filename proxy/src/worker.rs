@@ -233,6 +233,10 @@ async fn run<A: Handler>(parts: Parts, make: impl Fn(WorkerId) -> A) {
     let worker = WorkerId(u16::try_from(id).expect("at most WORKERS_MAX"));
     let answer = make(worker);
     let telemetry = Arc::clone(&shared.telemetry);
+    if let Some(busy) = telemetry.busy.get(id) {
+        let runtime = tokio::runtime::Handle::current().metrics();
+        busy.read_from(move || vec![runtime.worker_total_busy_duration(0)]);
+    }
     let server = codec::Server::new(answer, parts.settings.codec, telemetry, worker);
     let server = Rc::new(server);
     let context = Rc::new(ListenerContext {

@@ -9,6 +9,7 @@ mod checked;
 mod cluster;
 mod connection_permits;
 mod connections;
+mod events;
 mod health;
 mod journal;
 mod moment;
@@ -37,6 +38,7 @@ pub use cluster::{
 };
 pub use connection_permits::{ConnectionPermit, IdleMark, QueueTicket, Turn};
 pub use connections::{Closing, Connections, Offer, PASSED_OVER_MAX, WakeSignal};
+pub use events::{EVENT_KINDS, EventCounts};
 pub use health::{Health, Streak, exclusion};
 pub use journal::{Cause, EVENTS_MAX, Event, EventKind, Journal};
 pub use moment::Moment;

@@ -23,11 +23,13 @@ pub mod rules;
 pub mod stats_registry;
 pub mod tags;
 pub mod tcp;
+pub mod workers;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use cells::{WorkerCounters, WorkerId};
-pub use connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
+pub use connections::{CloseReason, ConnectionProtocol, ConnectionTotals, ListenerStats};
 pub use control::{BuildInfo, CertificateState, ControlStats, IdentityState, Reload};
 pub use exemplars::{Exemplar, TracedRequest};
 pub use flags::{ResponseFlags, UnknownFlag};
@@ -42,6 +44,7 @@ pub use names::{Counter, Gauge};
 pub use phases::UpstreamPhase;
 pub use plaintext::{PlaintextCount, PlaintextStats, SourceWorkload};
 pub use policies::{Decided, DecisionTally, EvaluationTally, PolicyLabels, PolicyTally, Stage};
+use propagation::Polled;
 pub use propagation::{AppliedSource, ErrorCount, PropagationStats};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
@@ -50,6 +53,7 @@ pub use rules::{FamilyRule, MetricRules, TagText};
 pub use stats_registry::{RETENTION, StatsRegistry};
 pub use tags::{TagNames, TagValues};
 pub use tcp::{TcpStats, TcpTotals};
+use workers::{DelayTally, SessionTally};
 
 /// Sampling decisions of traces: by their origin, for each those against and those for it.
 pub type TraceTally = Tally<(), 18>;
@@ -75,6 +79,12 @@ pub struct Telemetry {
     pub traces: TraceTally,
     /// Applied state of configuration sources.
     pub propagation: Arc<PropagationStats>,
+    /// TLS sessions with clients.
+    pub sessions: SessionTally,
+    /// Delays of the timers of workers.
+    pub delays: DelayTally,
+    /// Time that each worker was busy, as its runtime tells.
+    pub busy: Box<[Polled<Duration>]>,
     workers: usize,
 }
 
@@ -96,6 +106,9 @@ impl Telemetry {
             evaluations: EvaluationTally::new((), workers),
             traces: TraceTally::new((), workers),
             propagation,
+            sessions: SessionTally::new((), workers),
+            delays: DelayTally::new((), workers),
+            busy: (0..workers).map(|_| Polled::default()).collect(),
             workers,
         })
     }

@@ -12,14 +12,18 @@ use kube::runtime::watcher::watch_object;
 use crate::diagnostic::codes::common::SRC001;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::resource::istio::MeshConfig;
-use crate::settings_file::{SettingsFile, SettingsUpdate};
+use crate::settings_file::{self, SettingsUpdate};
 use crate::source::{KubernetesSettings, connect};
+use crate::span::Lines;
 
 /// Name of the ConfigMap.
 const NAME: &str = "istio";
 
 /// Key of its data that has the mesh configuration.
 const KEY: &str = "mesh";
+
+/// Key of its data that has the networks.
+const NETWORKS: &str = "meshNetworks";
 
 /// Follows the ConfigMap `istio` of the local cluster in a namespace, and calls `on_update` with its settings, first after
 /// one attempt to read it. Never ends, unless there is no local API server. A ConfigMap that cannot be read, or never
@@ -75,11 +79,16 @@ struct Followed {
 impl Followed {
     /// Reads a version of the ConfigMap; `None` if it does not exist.
     fn update(&mut self, object: Option<ConfigMap>) -> SettingsUpdate<MeshConfig> {
-        let text = object.and_then(|object| object.data?.remove(KEY));
-        let diagnostics = match text {
+        let mut data = object.and_then(|object| object.data).unwrap_or_default();
+        let networks = data.remove(NETWORKS);
+        let diagnostics = match data.remove(KEY) {
             Some(text) => {
                 self.has_existed = true;
-                match MeshConfig::parse(&self.name, &text) {
+                let lines = Lines::new(&text);
+                let locator = settings_file::whole(&self.name, &text, &lines);
+                let [mesh, networks] = [Some(text.clone()), networks]
+                    .map(|text| text.map(|text| (Arc::from(text), 0)));
+                match super::both(locator, &mesh.unwrap_or_default(), networks.as_ref()) {
                     Ok((settings, found)) => {
                         self.settings = settings;
                         found

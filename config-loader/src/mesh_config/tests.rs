@@ -68,7 +68,7 @@ fn providers_and_flags_are_read() {
     let is_set = |name| http.to_upstream.include(&HeaderName::from_static(name));
     assert!(is_set("x-auth-user") && !is_set("x-user-id"));
     let flags: Vec<String> = config
-        .flag_values()
+        .flag_values(true)
         .map(|(flag, value)| format!("{flag}={value}"))
         .collect();
     assert_eq!(
@@ -199,7 +199,7 @@ fn every_mistake_is_reported_with_its_location() {
 
 #[test]
 fn fields_without_effect_are_findings() {
-    let text = "dnsRefreshRate: 1s\nenableTracing: false\n\
+    let text = "zoneAwareLbSetting: {}\nenableTracing: false\n\
         defaultConfig: {proxyStatsMatcher: {}, concurrency: 1}\noutboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n";
     let (_, found) = MeshConfig::parse(&"mesh.yaml".into(), text).unwrap();
     let mut found = lines(&found);
@@ -207,7 +207,7 @@ fn fields_without_effect_are_findings() {
     assert_eq!(
         found,
         [
-            "mesh.yaml:1:1 MC101 dnsRefreshRate",
+            "mesh.yaml:1:1 MC101 zoneAwareLbSetting",
             "mesh.yaml:3:17 MC101 defaultConfig.proxyStatsMatcher",
             "mesh.yaml:4:31 MC101 outboundTrafficPolicy.mode",
         ]
@@ -351,4 +351,29 @@ fn objects_of_selected_namespaces_are_in_effect() {
         assert_eq!(names.join(" "), expected, "{selectors}");
         assert_eq!(selected.namespaces.len(), 3);
     }
+}
+
+#[test]
+fn networks_of_the_config_map_are_read() {
+    let text = "kind: ConfigMap\ndata:\n  mesh: '{}'\n  meshNetworks: |\n    networks:\n      n2:\n        endpoints:\n\
+        \x20       - fromRegistry: c2\n        - fromCidr: 10.0.0.0/8\n        gateways:\n        - {address: gw.test, port: 15443}\n\
+        \x20       - {registryServiceName: gw.istio-system, port: 1}\n";
+    let (config, found) = MeshConfig::parse(&"mesh.yaml".into(), text).unwrap();
+    let [network] = &*config.networks else {
+        panic!("{:?}", config.networks)
+    };
+    assert_eq!(
+        (&*network.name, &*network.clusters),
+        ("n2", &["c2".into()][..])
+    );
+    assert_eq!(network.gateway, Some(("gw.test".into(), 15443)));
+    assert_eq!(
+        lines(&found),
+        [
+            "mesh.yaml:9:11 MC101 networks.n2.endpoints[1]",
+            "mesh.yaml:12:11 MC101 networks.n2.gateways[1]",
+        ]
+    );
+    let wrong = text.replace("15443", "0");
+    assert!(MeshConfig::parse(&"mesh.yaml".into(), &wrong).is_err());
 }

@@ -5,11 +5,13 @@
 
 pub mod authorization_policy;
 mod connection_pool;
+mod connection_settings;
 mod destination_rule;
 mod gateway;
 mod http_route;
 mod load_balancer;
 mod mesh_config;
+mod mesh_networks;
 mod peer_authentication;
 mod proxy_config;
 mod request_authentication;
@@ -26,6 +28,7 @@ pub use authorization_policy::{AuthorizationPolicy, PolicyTargetReference};
 pub use connection_pool::{
     ConnectionPoolSettings, Http2KeepAlive, HttpSettings, TcpKeepalive, TcpSettings,
 };
+pub use connection_settings::ConnectionSettings;
 pub use destination_rule::{DestinationRule, LabelSelector, Subset};
 pub use gateway::{Gateway, Port, Server};
 pub use http_route::{
@@ -43,6 +46,7 @@ pub use mesh_config::{
     MeshConfig, NamespaceSelector, OpenTelemetryProvider, OtelLogProvider, RequestBody,
     ServiceSettings, TlsConfig, TracerHeader, ZipkinProvider,
 };
+pub use mesh_networks::{MeshNetworks, Network, NetworkGateway};
 pub use peer_authentication::{MutualTls, PeerAuthentication};
 pub use proxy_config::{GatewayTopology, ProxyConfig, ProxyHeaders, ProxySettings, ProxyTracing};
 pub use request_authentication::{ClaimToHeader, JwtHeader, JwtRule, RequestAuthentication};

@@ -59,7 +59,7 @@ pub use locality::{
     Distribute, Failover, FailoverLabel, Locality, LocalityPattern, LocalitySetting,
     ZoneAwareSetting,
 };
-pub use mesh_config::{MeshConfig, TlsDefaults, TrafficDefaults};
+pub use mesh_config::{MeshConfig, MeshNetwork, TlsDefaults, TrafficDefaults};
 pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;

@@ -5,6 +5,7 @@
 
 mod authorities;
 mod authorization_policy;
+mod connection_settings;
 mod destination_rule;
 mod expression;
 mod gateway;
@@ -28,7 +29,7 @@ pub(in crate::validate) use authorization_policy::policy_values;
 pub use destination_rule::destination_rule;
 pub use gateway::gateway;
 pub use log_format::parse_log_format;
-pub use mesh_config::{mesh_config, without_effect};
+pub use mesh_config::{mesh_config, mesh_networks, without_effect};
 pub use peer_authentication::peer_authentication;
 pub use proxy_config::proxy_config;
 pub use proxy_settings::proxy_settings;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::view::{ClusterView, EndpointView, LimitView, MemberView, PriorityView};
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
-use crate::telemetry::{DestinationState, LimitState, MemberState, ServiceStates};
+use crate::telemetry::{Counter, DestinationState, LimitState, MemberState, ServiceStates};
 use traffic::balance::EndpointIdx;
 use traffic::cluster::federation::Pool;
 use traffic::cluster::priorities::{Health, Share};
 use traffic::cluster::{Cluster, Federation, PickTables, RetryLimit};
-use traffic::registry::{AFFINITY_ENTRIES_MAX, ClusterId, Health as EndpointHealth};
+use traffic::registry::{AFFINITY_ENTRIES_MAX, ClusterId, ClusterState, Health as EndpointHealth};
 
 /// Returns the views of all clusters, by name.
 pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
@@ -151,7 +151,8 @@ fn destination_states(snapshot: &Snapshot) -> Vec<DestinationState> {
     let clusters = snapshot.clusters.iter().flatten();
     let used = clusters.filter(|cluster| {
         let mut endpoints = cluster.endpoints().iter();
-        endpoints.any(|endpoint| endpoint.state.requests() > 0)
+        let has_events = cluster.state.events.is_used();
+        has_events || endpoints.any(|endpoint| endpoint.state.requests() > 0)
     });
     let state = |cluster: &Arc<Cluster>| {
         let mut parts = cluster.name().splitn(4, '|').skip(1);
@@ -173,9 +174,19 @@ fn destination_states(snapshot: &Snapshot) -> Vec<DestinationState> {
             ejected: count(EndpointHealth::is_ejected),
             unhealthy: count(|health| !health.is_usable() && !health.is_ejected()),
             limits: limits.collect(),
+            events: events(&cluster.state),
         }
     };
     used.map(state).collect()
+}
+
+/// Returns the events of a destination that have occurred.
+fn events(state: &ClusterState) -> Vec<(Counter, u64)> {
+    let counts = Counter::ALL.iter().filter_map(|counter| {
+        let count = state.events.get(counter.of_destination()?);
+        (count > 0).then_some((*counter, count))
+    });
+    counts.collect()
 }
 
 /// Returns the share and the available endpoints of each Kubernetes cluster of a federated service, for gauges.

@@ -64,7 +64,9 @@ where
         let logging = snapshot.logging.as_ref()?;
         logging.collectors.get(&provider).cloned()
     };
-    Some(Box::new(move || ProviderTransport::new(worker(), find)))
+    Some(Box::new(move || {
+        ProviderTransport::new(worker(), find, None)
+    }))
 }
 
 /// Starts to send metrics, if settings say so.

@@ -24,6 +24,18 @@ type FindCollector = Box<dyn Fn(&Snapshot) -> Option<Collector>>;
 pub(super) struct ProviderTransport {
     worker: Rc<Worker>,
     find: FindCollector,
+    /// Way that is used while no provider is in effect.
+    otherwise: Option<Rc<dyn Transport>>,
+}
+
+/// Makes a worker without listeners on the current thread, whose connections serve calls of the proxy's own.
+pub(super) fn worker_without_listeners(parts: WorkerParts) -> Rc<Worker> {
+    let changes = parts.registry.journal().changes();
+    let worker = Rc::new(Worker::new(parts));
+    let wake_signal = Arc::clone(worker.pools.wake_signal());
+    tokio::task::spawn_local(sweep(Rc::downgrade(&worker), wake_signal));
+    tokio::task::spawn_local(select::watch::follow(Rc::downgrade(&worker), changes));
+    worker
 }
 
 impl ProviderTransport {
@@ -31,19 +43,23 @@ impl ProviderTransport {
     pub(super) fn new(
         parts: WorkerParts,
         find: impl Fn(&Snapshot) -> Option<Collector> + 'static,
+        otherwise: Option<Rc<dyn Transport>>,
     ) -> Rc<Self> {
-        let changes = parts.registry.journal().changes();
-        let worker = Rc::new(Worker::new(parts));
-        let wake_signal = Arc::clone(worker.pools.wake_signal());
-        tokio::task::spawn_local(sweep(Rc::downgrade(&worker), wake_signal));
-        tokio::task::spawn_local(select::watch::follow(Rc::downgrade(&worker), changes));
+        let worker = worker_without_listeners(parts);
         let find = Box::new(find);
-        Rc::new(Self { worker, find })
+        Rc::new(Self {
+            worker,
+            find,
+            otherwise,
+        })
     }
 
     async fn send(&self, message: Bytes) -> ExportOutcome {
         let snapshot = self.worker.snapshot();
         let Some(collector) = (self.find)(&snapshot) else {
+            if let Some(otherwise) = &self.otherwise {
+                return Rc::clone(otherwise).export(message).await;
+            }
             return ExportOutcome::unreached("the provider is not in effect");
         };
         let body = match collector.format.body(message) {

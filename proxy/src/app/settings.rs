@@ -101,6 +101,8 @@ pub struct Settings {
     pub exit_with: Option<WorkloadProcess>,
     /// Probes of the workload's containers.
     pub app_probers: AppProbers,
+    /// Maximum number of downstream connections.
+    pub connections_max: usize,
     /// Limits of downstream connections.
     pub codec: codec::Settings,
     /// Settings of the request path.

@@ -13,6 +13,8 @@ pub struct TraceSettings {
     pub tracing: Arc<TracingSettings>,
     /// The collector; `None` if only a provider of the mesh configuration may be one.
     pub collector: Option<CollectorSettings>,
+    /// Whether a provider of the mesh configuration gets the spans instead, where one is in effect.
+    pub is_fallback: bool,
     /// Sizes and times of the exporter.
     pub batching: Batching,
     /// Maximum number of requests per second whose sampling external clients decide.

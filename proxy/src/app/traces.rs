@@ -22,6 +22,8 @@ pub(super) struct Traces {
     exporter: Option<Arc<Exporter>>,
     /// The collector of the flags.
     collector: Option<CollectorSettings>,
+    /// Whether a provider gets the spans instead, where one is in effect.
+    is_fallback: bool,
     parts: TraceParts,
 }
 
@@ -36,6 +38,7 @@ impl Traces {
             return Self {
                 exporter: None,
                 collector: None,
+                is_fallback: false,
                 parts: TraceParts::default(),
             };
         };
@@ -59,6 +62,7 @@ impl Traces {
         Self {
             exporter: Some(Arc::new(exporter)),
             collector,
+            is_fallback: traces.is_fallback,
             parts: TraceParts {
                 external: rate(traces.external_rate),
                 keep: rate(traces.keep_rate),
@@ -75,15 +79,20 @@ impl Traces {
         worker: impl Fn() -> WorkerParts + Send + Sync + 'static,
     ) -> impl Fn() + Send + 'static {
         let (exporter, collector) = (self.exporter.clone(), self.collector.clone());
+        let is_fallback = self.is_fallback;
         let worker = Arc::new(worker);
         move || {
             let Some(exporter) = &exporter else { return };
-            let started = exporter.start(|| match collector.clone() {
-                Some(collector) => transport(collector),
-                None => {
-                    let worker = Arc::clone(&worker);
-                    let find = |snapshot: &Snapshot| snapshot.tracing.as_ref()?.collector.clone();
-                    Box::new(move || ProviderTransport::new(worker(), find))
+            let started = exporter.start(|| {
+                let address = collector.clone().map(transport);
+                let worker = Arc::clone(&worker);
+                let find = |snapshot: &Snapshot| snapshot.tracing.as_ref()?.collector.clone();
+                match address {
+                    Some(address) if !is_fallback => address,
+                    address => Box::new(move || {
+                        let address = address.map(|make| make());
+                        ProviderTransport::new(worker(), find, address)
+                    }),
                 }
             });
             if let Err(error) = started {

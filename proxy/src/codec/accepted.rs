@@ -17,7 +17,7 @@ use crate::runtime::admission::AdmissionPermit;
 use crate::runtime::clock::Tick;
 use crate::runtime::interception::original_destination;
 use crate::snapshot::{Direction, Intake, ListenerKey, ProxyHeader, Service};
-use crate::telemetry::{ConnectionProtocol, Counter};
+use crate::telemetry::{CloseReason, ConnectionProtocol, Counter};
 
 /// Listener and addresses of a downstream connection: those of the sockets, or those of a PROXY header.
 #[derive(Clone, Debug)]
@@ -168,6 +168,7 @@ impl<A: Handler> AcceptedConnection<A> {
         if !self.socket.is_counted() {
             self.count_as(ConnectionProtocol::Unknown);
         }
+        self.socket.ends(CloseReason::Refused);
         self.server.count(reason);
     }
 

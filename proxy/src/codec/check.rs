@@ -2,8 +2,9 @@
 
 use std::net::Ipv6Addr;
 
-use http::header::HOST;
+use http::header::{HOST, HeaderMap, HeaderName};
 use http::{Method, Request, Version};
+use smallvec::SmallVec;
 
 use super::refusal::Refusal;
 
@@ -15,6 +16,36 @@ pub enum Http10 {
     Accept,
     /// Reply with 426 and close.
     Refuse,
+}
+
+/// Treatment of header names with underscores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Underscores {
+    /// As any other.
+    #[default]
+    Allow,
+    /// The headers are removed.
+    Drop,
+    /// The request is refused.
+    Reject,
+}
+
+impl Underscores {
+    /// Removes such headers, or refuses a request that has some.
+    pub fn apply(self, headers: &mut HeaderMap) -> Result<(), Refusal> {
+        if self == Self::Allow {
+            return Ok(());
+        }
+        let names = headers.keys().filter(|name| name.as_str().contains('_'));
+        let names: SmallVec<[HeaderName; 4]> = names.cloned().collect();
+        if self == Self::Reject && !names.is_empty() {
+            return Err(Refusal::Header);
+        }
+        for name in names {
+            headers.remove(name);
+        }
+        Ok(())
+    }
 }
 
 /// Rejects a head with an ambiguous target or host.

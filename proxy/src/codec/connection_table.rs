@@ -17,6 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::exchange::downstream::connection::Handshake;
 use crate::runtime::clock::{Clock, TICK, Tick};
@@ -96,6 +97,8 @@ struct ConnectionTimer {
     listener: Arc<ListenerKey>,
     /// Start of the drain; [`Tick::NEVER`] without one, or [`ANNOUNCED`].
     draining: Cell<Tick>,
+    /// Time at which the drain begins by itself.
+    ends: Cell<Tick>,
     due: Cell<Tick>,
     slot: Cell<Tick>,
     waker: Cell<Option<Waker>>,
@@ -154,11 +157,27 @@ impl ConnectionHandle {
 
     /// Whether the client is asked to use another connection.
     pub(crate) fn is_announced(&self) -> bool {
+        self.age();
         self.timer.is_announced()
+    }
+
+    /// Lets the connection drain after this time from now.
+    pub(crate) fn ends_after(&self, time: Option<Duration>) {
+        let end = time.map_or(Tick::NEVER, |time| self.now().after(time));
+        self.timer.ends.set(end);
+    }
+
+    /// Begins the drain of a connection at its maximum duration.
+    fn age(&self) {
+        let end = self.timer.ends.get();
+        if end <= self.now() {
+            self.timer.drain(end);
+        }
     }
 
     /// Start of the drain, if the connection drains.
     pub(crate) fn draining(&self) -> Option<Tick> {
+        self.age();
         self.timer.draining()
     }
 
@@ -260,6 +279,10 @@ impl ConnectionHandle {
 
     /// Schedules the task to wake at `due`, or within a tick of it; replaces an earlier deadline.
     pub(crate) fn wake_at(&self, cx: &Context<'_>, due: Tick) {
+        let due = match self.timer.draining() {
+            Some(_) => due,
+            None => due.min(self.timer.ends.get()),
+        };
         let known = self.timer.waker.take();
         let known = known.filter(|waker| waker.will_wake(cx.waker()));
         let waker = known.unwrap_or_else(|| cx.waker().clone());
@@ -323,6 +346,7 @@ impl ConnectionTable {
         let timer = Rc::new(ConnectionTimer {
             listener,
             draining: Cell::new(draining),
+            ends: Cell::new(Tick::NEVER),
             due: Cell::new(Tick::NEVER),
             slot: Cell::new(Tick::NEVER),
             waker: Cell::default(),
@@ -418,13 +442,15 @@ impl ConnectionTable {
     }
 
     /// Advances the clock tick by tick and wakes connections whose deadline has passed. Sleeps while there are no
-    /// connections.
-    pub(crate) async fn run(&self) {
+    /// connections. Tells `late` how late each tick was.
+    pub(crate) async fn run(&self, late: impl Fn(Duration)) {
         loop {
             if self.members.get() == 0 {
                 self.joined.notified().await;
             }
-            tokio::time::sleep(TICK).await;
+            let due = Instant::now() + TICK;
+            tokio::time::sleep_until(due).await;
+            late(due.elapsed());
             self.sweep();
         }
     }

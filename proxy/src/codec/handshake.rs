@@ -81,11 +81,8 @@ impl<A: Handler> AcceptedConnection<A> {
         {
             peer.certificate = None;
         }
-        server.count(if peer.resumed {
-            Counter::TlsHandshakesResumed
-        } else {
-            Counter::TlsHandshakesFull
-        });
+        let cipher = peer.cipher.unwrap_or_default();
+        server.count_session(peer.resumed, cipher);
         let own = terms.server.identities.first().cloned();
         let tls = Rc::new(Handshake {
             client_cert: client_cert(
@@ -95,7 +92,7 @@ impl<A: Handler> AcceptedConnection<A> {
             ),
             server_name: terms.server_name,
             version: peer.version.unwrap_or_default(),
-            cipher: peer.cipher.unwrap_or_default(),
+            cipher,
             peer: peer.certificate.map(Box::new),
             own,
             server: Some(terms.server),

@@ -27,7 +27,7 @@ use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::exchange::record::log::Unserved;
 use crate::runtime::clock::Turn;
-use crate::telemetry::ConnectionProtocol;
+use crate::telemetry::{CloseReason, ConnectionProtocol};
 
 use self::driver::{Driver, End, ParkedState};
 pub use super::settings::http1::Settings;
@@ -51,6 +51,7 @@ impl<A: Handler> AcceptedConnection<A> {
     /// no buffers, and busy connections are not torn down between two requests.
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
+        (self.member).ends_after(self.server.timeouts.duration_max);
         let park_after = self.server.settings.http1.park_after;
         let (mut came_back_soon, mut past) = (false, ParkedState::default());
         loop {
@@ -117,6 +118,10 @@ async fn live<A: Handler>(
         service.poll(cx, member)
     });
     let outcome = outcome.await;
+    let reason = outcome.reason(member);
+    reason
+        .into_iter()
+        .for_each(|reason| service.driver.ends(reason));
     if let Outcome::End(End::Switched) = outcome {
         service.driver.hand_over(accepted.member);
         return Ended::Gone;
@@ -145,8 +150,26 @@ struct Service<'a, A: Handler> {
 /// Reason that serving stops.
 enum Outcome {
     End(End),
+    /// A timeout.
+    Overdue,
     Park,
     Refuse(Refusal),
+}
+
+impl Outcome {
+    /// Returns the reason for which the connection closes; `None` for the client, or if it goes on.
+    fn reason(&self, member: &ConnectionHandle) -> Option<CloseReason> {
+        match self {
+            Self::Refuse(refusal) | Self::End(End::Refused(refusal)) => Some(match refusal {
+                Refusal::BodyTimeout | Refusal::HeadTimeout => CloseReason::Timeout,
+                _ => CloseReason::ProtocolError,
+            }),
+            Self::Park | Self::End(End::Switched) => None,
+            _ if member.is_announced() => Some(CloseReason::Drain),
+            Self::Overdue => Some(CloseReason::Timeout),
+            Self::End(_) => None,
+        }
+    }
 }
 
 impl<A: Handler> Service<'_, A> {
@@ -162,7 +185,7 @@ impl<A: Handler> Service<'_, A> {
             ..self.timeouts
         };
         match self.watchdog.decide(&seen, &timeouts, member.now()) {
-            Action::Close => Poll::Ready(Outcome::End(End::Close)),
+            Action::Close => Poll::Ready(Outcome::Overdue),
             Action::Park => Poll::Ready(Outcome::Park),
             Action::Refuse(refusal) => Poll::Ready(Outcome::Refuse(refusal)),
             Action::Wait(due) => {
@@ -178,7 +201,7 @@ impl<A: Handler> Service<'_, A> {
                 let past = self.driver.past();
                 Ended::Parked(self.driver.into_socket(), past)
             }
-            Outcome::End(End::Close) => Ended::Gone,
+            Outcome::End(End::Close) | Outcome::Overdue => Ended::Gone,
             // the exchange owns the socket already
             Outcome::End(End::Switched) => Ended::Gone,
             Outcome::End(End::Reset) => {

@@ -18,11 +18,11 @@ use super::settings::timeouts::Timeouts;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::runtime::clock::{TICK, Tick};
-use crate::telemetry::{ConnectionProtocol, Counter};
+use crate::telemetry::{CloseReason, ConnectionProtocol, Counter};
 use wire::http2::Reason;
 use wire::http2::keep_alive::{KeepAlive, KeepAliveAction, KeepAliveState};
 
-use self::driver::{Driver, End};
+use self::driver::{Driver, End as DriverEnd};
 pub use super::settings::http2::Settings;
 
 impl<A: Handler> AcceptedConnection<A> {
@@ -31,6 +31,7 @@ impl<A: Handler> AcceptedConnection<A> {
         self.count_as(ConnectionProtocol::Http2);
         let connection = self.connection(DownstreamProtocol::Http2);
         let (server, socket, member) = self.into_parts();
+        member.ends_after(server.timeouts.duration_max);
         let now = member.now();
         let mut service = Service {
             driver: Driver::new(&server, &connection, socket),
@@ -52,7 +53,11 @@ impl<A: Handler> AcceptedConnection<A> {
         if let Some(counter) = end.counter() {
             server.count(counter);
         }
-        if end == CloseReason::Close {
+        let reason = end.reason(service.farewell.left.is_some(), &member);
+        reason
+            .into_iter()
+            .for_each(|reason| service.driver.ends(reason));
+        if matches!(end, End::Close | End::Gone | End::Dead) {
             service.driver.drop_all(Reason::CANCEL);
         } else {
             tracing::debug!(?end, "downstream connection ends");
@@ -82,9 +87,13 @@ struct Service<'a, A: Handler> {
 
 /// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CloseReason {
-    /// Close without GOAWAY.
+enum End {
+    /// Close without GOAWAY, after a timeout.
     Close,
+    /// The peer answers no PING.
+    Dead,
+    /// The peer has closed the connection.
+    Gone,
     /// Send the remaining output; GOAWAY has this reason.
     Say(Reason),
     /// Request head that was not complete in time.
@@ -93,21 +102,35 @@ enum CloseReason {
     Abuse,
 }
 
-impl CloseReason {
+impl End {
     /// Returns the counter of the protocol violation that ended the connection, if any.
     fn counter(self) -> Option<Counter> {
         match self {
-            CloseReason::Close | CloseReason::Say(Reason::NO_ERROR) => None,
-            CloseReason::Say(Reason::ENHANCE_YOUR_CALM) => Some(Counter::ProtocolFlood),
-            CloseReason::Say(_) => Some(Counter::ProtocolHttp2),
-            CloseReason::Slow => Some(Counter::ProtocolHeadTimeout),
-            CloseReason::Abuse => Some(Counter::ProtocolRapidReset),
+            End::Close | End::Dead | End::Gone | End::Say(Reason::NO_ERROR) => None,
+            End::Say(Reason::ENHANCE_YOUR_CALM) => Some(Counter::ProtocolFlood),
+            End::Say(_) => Some(Counter::ProtocolHttp2),
+            End::Slow => Some(Counter::ProtocolHeadTimeout),
+            End::Abuse => Some(Counter::ProtocolRapidReset),
+        }
+    }
+}
+
+impl End {
+    /// Returns the reason for which the connection closes; `None` for the client. `has_left` says whether GOAWAY was sent.
+    fn reason(self, has_left: bool, member: &ConnectionHandle) -> Option<CloseReason> {
+        match self {
+            Self::Abuse => Some(CloseReason::ProtocolError),
+            Self::Say(reason) if reason != Reason::NO_ERROR => Some(CloseReason::ProtocolError),
+            Self::Dead | Self::Slow => Some(CloseReason::Timeout),
+            _ if member.is_announced() => Some(CloseReason::Drain),
+            Self::Close => Some(CloseReason::IdleTimeout),
+            Self::Gone | Self::Say(_) => has_left.then_some(CloseReason::IdleTimeout),
         }
     }
 }
 
 impl<A: Handler> Service<'_, A> {
-    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<CloseReason> {
+    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<End> {
         let (driver, member) = (&mut self.driver, self.member);
         if member.is_announced() {
             self.connection.draining.set(true);
@@ -117,14 +140,14 @@ impl<A: Handler> Service<'_, A> {
         loop {
             let now = member.now();
             match driver.poll(cx, now.0) {
-                Poll::Ready(End::Gone) => return Poll::Ready(CloseReason::Close),
-                Poll::Ready(End::Left) => return Poll::Ready(CloseReason::Say(Reason::NO_ERROR)),
-                Poll::Ready(End::Failed(reason)) => return Poll::Ready(CloseReason::Say(reason)),
+                Poll::Ready(DriverEnd::Gone) => return Poll::Ready(End::Gone),
+                Poll::Ready(DriverEnd::Left) => return Poll::Ready(End::Say(Reason::NO_ERROR)),
+                Poll::Ready(DriverEnd::Failed(reason)) => return Poll::Ready(End::Say(reason)),
                 Poll::Pending => {}
             }
             if settings.is_abuse(driver.begun(), driver.cut()) {
                 driver.engine().fail(Reason::ENHANCE_YOUR_CALM);
-                return Poll::Ready(CloseReason::Abuse);
+                return Poll::Ready(End::Abuse);
             }
             let seen = Seen {
                 begun: driver.begun(),
@@ -142,10 +165,10 @@ impl<A: Handler> Service<'_, A> {
             let head_timeout = self.server.settings.http1.head_timeout;
             let head_due = head_due(&mut self.head_since, driver, head_timeout, now);
             if now >= head_due {
-                return Poll::Ready(CloseReason::Slow);
+                return Poll::Ready(End::Slow);
             }
             let due = match self.farewell.decide(seen, &limits, now) {
-                Action::Close => return Poll::Ready(CloseReason::Close),
+                Action::Close => return Poll::Ready(End::Close),
                 Action::Leave => {
                     driver.engine().leave();
                     continue;
@@ -164,7 +187,7 @@ impl<A: Handler> Service<'_, A> {
             }
             let pongs = driver.engine().pongs();
             match keep_alive_action(&mut self.keep_alive, seen.moved, pongs, now) {
-                KeepAliveAction::Dead => return Poll::Ready(CloseReason::Close),
+                KeepAliveAction::Dead => return Poll::Ready(End::Dead),
                 KeepAliveAction::Ping => {
                     driver.engine().ping();
                     continue;

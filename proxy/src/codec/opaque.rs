@@ -29,7 +29,7 @@ use super::transport::Transport;
 use crate::exchange::tcp::{DownstreamTcp, Opened, Record, Side, broken};
 use crate::runtime::clock::Tick;
 use crate::snapshot::OpaqueRoutes;
-use crate::telemetry::{ConnectionProtocol, ResponseFlags};
+use crate::telemetry::{CloseReason, ConnectionProtocol, ResponseFlags};
 use crate::upstream::counts::Counted;
 use crate::upstream::stream::Stream as Upstream;
 use traffic::registry::ConnectionPermit;
@@ -48,6 +48,25 @@ enum Outcome {
     /// The proxy closed the connection.
     Closed(ResponseFlags, Cow<'static, str>),
 }
+
+impl Outcome {
+    /// Returns the reason for which the connection closes.
+    fn reason(&self) -> CloseReason {
+        match self {
+            Self::Complete => CloseReason::Complete,
+            Self::Broken(Side::Downstream, _) => CloseReason::Client,
+            Self::Broken(Side::Upstream, _) => CloseReason::Upstream,
+            Self::Closed(ResponseFlags::DPE, _) => CloseReason::ProtocolError,
+            Self::Closed(ResponseFlags::DT, _) => CloseReason::MaxDuration,
+            Self::Closed(ResponseFlags::SI, _) => CloseReason::IdleTimeout,
+            Self::Closed(_, details) if details == DRAINED => CloseReason::Drain,
+            Self::Closed(..) => CloseReason::Policy,
+        }
+    }
+}
+
+/// Reason of a connection that did not end within the drain, for the access log.
+const DRAINED: &str = "drain_timeout";
 
 /// One direction of a connection.
 #[derive(Debug, Default)]
@@ -212,8 +231,9 @@ impl<A: Handler> AcceptedConnection<A> {
             ..self.asked(routes)
         };
         // Boxed, so that memory needed only to connect is freed afterwards.
-        if let Some(met) = Box::pin(self.open(asked)).await {
-            self.pass(met, None).await;
+        match Box::pin(self.open(asked)).await {
+            Some(met) => self.pass(met, None).await,
+            None => self.socket.ends(CloseReason::Refused),
         }
     }
 
@@ -250,7 +270,7 @@ impl<A: Handler> AcceptedConnection<A> {
     async fn pass(self: Box<Self>, met: Box<ProxiedEndpoint>, guard: Option<Box<FirstBytesGuard>>) {
         let client = self.downstream.remote.ip().to_canonical();
         let (server, socket, member) = self.into_parts();
-        let (transport, ahead, _counts) = socket.into_parts();
+        let (transport, ahead, mut counts) = socket.into_parts();
         let mut met = met;
         let mut denial = met.record.denial.take();
         let mut pair = Pair::new(transport, ahead, met, guard);
@@ -274,6 +294,7 @@ impl<A: Handler> AcceptedConnection<A> {
         if matches!(outcome, Outcome::Closed(ResponseFlags::DPE, _)) {
             (server.known_clients).saw_mesh_tls(client, member.now());
         }
+        counts.ends(outcome.reason());
         pair.end(outcome);
     }
 }
@@ -332,7 +353,7 @@ impl ProxiedEndpoint {
             since.after(member.drain_time(limits.drain, limits.policy_drain))
         });
         if now >= drain {
-            return Err(Outcome::Closed(ResponseFlags::NONE, "drain_timeout".into()));
+            return Err(Outcome::Closed(ResponseFlags::NONE, DRAINED.into()));
         }
         if now >= limits.end {
             let details = "max_duration_timeout";

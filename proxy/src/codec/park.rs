@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::connection_table::ConnectionHandle;
 use super::socket::Socket;
 use crate::runtime::clock::Tick;
+use crate::telemetry::CloseReason;
 
 /// Idle timeouts of a connection. References, since every waiting connection holds one.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,10 @@ fn poll_readable<'a>(
         }
         let due = due(member.draining());
         if member.now() >= due {
+            socket.ends(match member.draining() {
+                Some(_) => CloseReason::Drain,
+                None => CloseReason::IdleTimeout,
+            });
             return Poll::Ready(false);
         }
         member.wake_at(cx, due);

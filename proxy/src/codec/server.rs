@@ -68,7 +68,9 @@ impl<A: Handler> Server<A> {
             Supervisor::new(move || panics.counters.increment(worker, Counter::TaskPanics));
         let connection_table = Rc::new(ConnectionTable::new());
         let clock = Rc::clone(&connection_table);
-        supervisor.spawn("clock", async move { clock.run().await });
+        let delays = Arc::clone(&telemetry);
+        let late = move |delay| delays.delays.observe(worker, delay);
+        supervisor.spawn("clock", async move { clock.run(late).await });
         Self {
             handler,
             timeouts: settings.timeouts,
@@ -90,6 +92,15 @@ impl<A: Handler> Server<A> {
     /// Adds one to a counter of this worker.
     pub fn count(&self, counter: Counter) {
         self.telemetry.counters.increment(self.worker, counter);
+    }
+
+    /// Counts a TLS session that began, by its cipher suite.
+    pub(super) fn count_session(&self, is_resumed: bool, cipher: &str) {
+        self.count(match is_resumed {
+            true => Counter::TlsHandshakesResumed,
+            false => Counter::TlsHandshakesFull,
+        });
+        self.telemetry.sessions.began(self.worker, cipher);
     }
 
     /// Returns the current date, for a response that has none.

@@ -11,6 +11,7 @@ use self::http1::Settings as Http1Settings;
 use self::http2::Settings as Http2Settings;
 use self::opaque::Settings as OpaqueSettings;
 use self::timeouts::Timeouts;
+use super::check::Underscores;
 
 /// Limits and timeouts of downstream connections.
 #[derive(Clone, Debug, Default)]
@@ -25,4 +26,6 @@ pub struct Settings {
     pub tls: HandshakeSettings,
     /// Connections of any protocol.
     pub timeouts: Timeouts,
+    /// Treatment of header names with underscores.
+    pub underscores: Underscores,
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::transport::{Replayed, Transport};
 use crate::runtime::admission::AdmissionPermit;
-use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
+use crate::telemetry::{CloseReason, ConnectionProtocol, ListenerStats, WorkerId};
 
 /// Bytes per read ahead: most request heads fit.
 const AHEAD: usize = 1024;
@@ -22,6 +22,7 @@ pub struct Counted {
     stats: Arc<ListenerStats>,
     worker: WorkerId,
     protocol: ConnectionProtocol,
+    reason: CloseReason,
 }
 
 impl Counted {
@@ -32,13 +33,14 @@ impl Counted {
             stats,
             worker,
             protocol,
+            reason: CloseReason::default(),
         }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.stats.closed(self.worker, self.protocol);
+        self.stats.closed(self.worker, self.protocol, self.reason);
     }
 }
 
@@ -57,6 +59,15 @@ pub struct Counts {
     /// Statistics of the listener, once the protocol is known or the connection is rejected.
     listener: Option<Counted>,
     slot: AdmissionPermit,
+}
+
+impl Counts {
+    /// Notes the reason for which the connection will close, instead of [`CloseReason::Client`].
+    pub fn ends(&mut self, reason: CloseReason) {
+        if let Some(counted) = &mut self.listener {
+            counted.reason = reason;
+        }
+    }
 }
 
 impl From<AdmissionPermit> for Counts {
@@ -122,6 +133,11 @@ impl Socket {
     /// Counts the connection by its protocol until it closes.
     pub fn count(&mut self, counted: Counted) {
         self.counts.listener = Some(counted);
+    }
+
+    /// Notes the reason for which the connection will close; see [`Counts::ends`].
+    pub fn ends(&mut self, reason: CloseReason) {
+        self.counts.ends(reason);
     }
 
     /// Whether the statistics of the listener include the connection.

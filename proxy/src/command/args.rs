@@ -2,8 +2,10 @@
 
 mod address;
 mod client_cert;
+mod connections;
 mod control;
 mod gateways;
+mod headers;
 mod identity_source;
 mod limits;
 mod metrics;
@@ -22,8 +24,10 @@ use config_loader::{Diagnostic, ReadOptions};
 
 pub(super) use address::socket_address;
 pub use client_cert::ClientCertHeaderArg;
+pub use connections::ConnectionArgs;
 pub use control::{ControlArgs, node};
 pub use gateways::{GatewayArgs, GatewayPoolArgs};
+pub use headers::HeaderArgs;
 pub use identity_source::IdentitySourceArgs;
 pub use limits::{LimitArgs, LimitServiceArgs};
 pub use metrics::{MetricsArgs, SwitchArg};
@@ -446,7 +450,7 @@ impl IdentityArgs {
             ModeArg::Gateway => Mode::Gateway,
             ModeArg::Sidecar => Mode::Sidecar,
         };
-        let own = self.own();
+        let (own, limits) = (self.own(), self.limits.rate_limit_service.clone());
         Identity {
             mode,
             cluster: self
@@ -476,13 +480,10 @@ impl IdentityArgs {
                 .collect(),
             mesh_config: Arc::new(self.mesh_config().of_proxy(&own)),
             own: Arc::new(own),
-            rate_limit_service: self
-                .limits
-                .rate_limit_service
-                .clone()
-                .and_then(|service| service.0),
+            rate_limit_service: limits.and_then(|service| service.0),
             tracing: Some(Arc::default()),
             traces_by_flags: false,
+            traces_by_address: false,
             samples_by_flags: false,
             environment: Environment::default(),
             logs_by_flags: false,

@@ -224,6 +224,11 @@ fn fleet(args: &CheckArgs) -> Fleet {
         }),
         namespace: Some(args.identity.namespace().into()),
         root_namespace: Some(args.identity.root_namespace.as_str().into()),
+        // without the flag, files may be of any mesh
+        trust_domains: match &args.identity.workload.trust_domain {
+            Some(_) => identity.trust_domains().map(Arc::from).collect(),
+            None => Vec::new(),
+        },
         gateway_controller: Some(of_controller.gateway_controller.as_str().into()),
         has_gateway_pool: !of_controller.pool().is_empty(),
         path_normalization: identity.path_normalization(),

@@ -30,6 +30,8 @@ const ZIPKIN: &str = "http://localhost:9411/api/v2/spans";
 pub(super) struct Reader<'a> {
     args: &'a TracingArgs,
     environment: &'a BTreeMap<String, String>,
+    /// Receiver of spans of the settings of proxies, `HOST:PORT`.
+    zipkin: Option<&'a str>,
     notes: Vec<String>,
 }
 
@@ -48,7 +50,17 @@ impl<'a> Reader<'a> {
         Self {
             args,
             environment,
+            zipkin: None,
             notes: Vec::new(),
+        }
+    }
+
+    /// Adds the receiver of spans of the settings of proxies, which gets them where nothing else does.
+    #[must_use]
+    pub(super) fn with_zipkin(self, address: Option<&'a str>) -> Self {
+        Self {
+            zipkin: address,
+            ..self
         }
     }
 
@@ -98,7 +110,7 @@ impl<'a> Reader<'a> {
         let endpoint = match is_on {
             true if is_zipkin => Some(self.zipkin()?),
             true => Some(self.endpoint(OtlpSignal::Traces)?),
-            false => None,
+            false => self.zipkin_address(),
         };
         let collector = match endpoint {
             Some(endpoint) => Some(self.collector(OtlpSignal::Traces, endpoint)?),
@@ -106,6 +118,7 @@ impl<'a> Reader<'a> {
         };
         Ok(Some(TraceSettings {
             tracing: Arc::new(self.tracing(is_zipkin)?),
+            is_fallback: !is_on && collector.is_some(),
             collector,
             batching: self.batching("BSP"),
             external_rate: self.args.trace_external_rate,
@@ -335,6 +348,28 @@ impl<'a> Reader<'a> {
         let url = self.variable(name).unwrap_or(ZIPKIN);
         let parsed = endpoint(url, OtlpProtocol::Zipkin, OtlpSignal::Traces, false);
         parsed.map_err(|error| format!("{name}: {error}"))
+    }
+
+    /// Endpoint by the settings of proxies, with the values of variables, such as `$(HOST_IP):9411`. One that cannot be used is
+    /// a note.
+    fn zipkin_address(&mut self) -> Option<OtlpEndpoint> {
+        let written = self.zipkin?;
+        let mut address = String::new();
+        let mut rest = written;
+        while let Some((before, name)) = rest.split_once("$(") {
+            let (name, after) = name.split_once(')')?;
+            address += before;
+            address += self.environment.get(name).map_or("", String::as_str);
+            rest = after;
+        }
+        address += rest;
+        let url = format!("http://{address}/api/v2/spans");
+        let parsed = endpoint(&url, OtlpProtocol::Zipkin, OtlpSignal::Traces, false);
+        if let Err(error) = &parsed {
+            let note = format!("tracing.zipkin.address {written:?}: {error}");
+            self.notes.push(note);
+        }
+        parsed.ok()
     }
 
     fn is_compressed(&mut self, signal: OtlpSignal, endpoint: &OtlpEndpoint) -> bool {

@@ -72,7 +72,7 @@ mod tests {
         };
         let text = "a=\"b\"\nproxy.istio.io/config=\"concurrency: 3\\nimage: {}\\n\"\nz=\"\"\n";
         let own = read(text).unwrap();
-        let flags: Vec<_> = own.settings.flag_values().cloned().collect();
+        let flags: Vec<_> = own.settings.flag_values(true).cloned().collect();
         assert_eq!(flags, [("concurrency", "3".to_owned())]);
         assert_eq!(own.warnings.len(), 1);
         assert_eq!(

@@ -75,17 +75,17 @@ impl Offered {
         let own = |id| given.try_get_one::<OwnSettings>(id).ok().flatten();
         let settings = |id| own(id).map(|own| own.settings.clone()).unwrap_or_default();
         let pod = settings("pod_annotations");
-        pod.flag_values()
+        pod.flag_values(!is_sidecar)
             .for_each(|value| add(value, ANNOTATION, OriginKind::Own));
         let narrow = pod.or(&settings("proxy_config"));
         narrow
-            .flag_values()
+            .flag_values(!is_sidecar)
             .for_each(|value| add(value, "--proxy-config", OriginKind::Own));
         if let Ok(Some(file)) = given.try_get_one::<MeshConfigFile>("mesh_config") {
             let origin = file.path.display().to_string();
             let config = file.config.of_proxy(&narrow);
             config
-                .flag_values()
+                .flag_values(!is_sidecar)
                 .for_each(|value| add(value, &origin, OriginKind::Mesh));
         }
         Self {

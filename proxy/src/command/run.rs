@@ -12,8 +12,8 @@ use config_loader::{ReadOptions, parse_log_format};
 use ipnet::IpNet;
 
 use super::args::{
-    ClientCertHeaderArg, ConfigArgs, IdentityArgs, IdentitySourceArgs, LimitArgs, MetricsArgs,
-    SwitchArg, TracingArgs, node, socket_address,
+    ClientCertHeaderArg, ConfigArgs, ConnectionArgs, HeaderArgs, IdentityArgs, IdentitySourceArgs,
+    LimitArgs, MetricsArgs, SwitchArg, TracingArgs, node, socket_address,
 };
 use super::duration::duration;
 use super::fit::{self, GivenFlags};
@@ -21,11 +21,12 @@ use super::otel::{self, OtelSettings};
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
-use crate::app::{self, SettingOrigin, Settings};
+use crate::app::{self, SettingOrigin, Settings, TraceSettings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
 use crate::control::Started;
 use crate::control::key_sets::KeySetSettings;
+use crate::control::remote_clusters::with_networks;
 use crate::exchange::downstream::origin::{
     INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
 };
@@ -248,6 +249,9 @@ pub struct ServeArgs {
     /// Limits of clients.
     #[command(flatten)]
     pub limits: LimitArgs,
+    /// Connections of clients.
+    #[command(flatten)]
+    pub connections: ConnectionArgs,
     /// Traces.
     #[command(flatten)]
     pub tracing: TracingArgs,
@@ -270,6 +274,9 @@ pub struct ServeArgs {
     /// Send the client's host upstream in x-forwarded-host, if a rule changes the host
     #[arg(long, env = "STRAIT_FORWARDED_HOST")]
     pub forwarded_host: bool,
+    /// Headers of requests and responses.
+    #[command(flatten)]
+    pub headers: HeaderArgs,
     /// Maximum request body that is buffered for retries, in bytes; a longer request is not retried once more has been read
     #[arg(
         long,
@@ -359,7 +366,9 @@ impl RunArgs {
         if !self.config.control.reads_pods() {
             settings.identity.pod = None;
         }
-        settings.identity.members = settings.with_clusters_of_servers(&settings.identity.members);
+        let members = settings.with_clusters_of_servers(&settings.identity.members);
+        let networks = &settings.identity.mesh_config.networks;
+        settings.identity.members = with_networks(&members, networks);
         let cluster = self.identity.cluster.as_deref();
         let source = &self.identity_source;
         let control = &self.config.control;
@@ -389,6 +398,28 @@ impl RunArgs {
 }
 
 impl ServeArgs {
+    /// Returns the identity with what these arguments say of telemetry.
+    fn with_telemetry(
+        &self,
+        identity: Identity,
+        exchange: &ExchangeSettings,
+        traces: Option<&TraceSettings>,
+    ) -> Identity {
+        let is_fallback = traces.is_some_and(|traces| traces.is_fallback);
+        let has_collector = traces.is_some_and(|traces| traces.collector.is_some());
+        Identity {
+            environment: Environment(Arc::clone(&exchange.environment)),
+            counts_rules: self.metrics.rule_metrics == SwitchArg::On,
+            logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
+            tracing: traces.map(|traces| Arc::clone(&traces.tracing)),
+            traces_by_flags: has_collector && !is_fallback,
+            traces_by_address: is_fallback,
+            samples_by_flags: self.tracing.trace_sampling.is_some()
+                || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
+            ..identity
+        }
+    }
+
     /// Returns the settings that these arguments describe.
     ///
     /// # Errors
@@ -397,24 +428,15 @@ impl ServeArgs {
     pub fn settings(&self, paths: Vec<PathBuf>, identity: Identity) -> Result<Settings, String> {
         let exchange = self.exchange(&identity)?;
         let forwards = self.forward_client_certificate || identity.mode == Mode::Gateway;
+        let zipkin = identity.mesh_config.zipkin_address();
         let reader = otel::Reader::new(&self.tracing, &exchange.environment);
+        let reader = reader.with_zipkin(zipkin.map(|address| &**address));
         let OtelSettings {
             traces,
             exports,
             notes: trace_notes,
         } = reader.read()?;
-        let identity = Identity {
-            environment: Environment(Arc::clone(&exchange.environment)),
-            counts_rules: self.metrics.rule_metrics == SwitchArg::On,
-            logs_by_flags: self.access_log.is_some() || self.access_log_path.is_some(),
-            tracing: traces.as_ref().map(|traces| Arc::clone(&traces.tracing)),
-            traces_by_flags: traces
-                .as_ref()
-                .is_some_and(|traces| traces.collector.is_some()),
-            samples_by_flags: self.tracing.trace_sampling.is_some()
-                || exchange.environment.contains_key("OTEL_TRACES_SAMPLER"),
-            ..identity
-        };
+        let identity = self.with_telemetry(identity, &exchange, traces.as_ref());
         Ok(Settings {
             paths,
             control: None,
@@ -460,13 +482,15 @@ impl ServeArgs {
             outbound_drain: None,
             exit_with: None,
             app_probers: AppProbers::default(),
+            connections_max: usize::try_from(self.connections.max_connections)
+                .unwrap_or(usize::MAX),
             codec: self.codec(forwards),
             exchange,
         })
     }
 
     fn codec(&self, forwards: bool) -> codec::Settings {
-        codec::Settings {
+        self.connections.apply(codec::Settings {
             http1: http1::Settings {
                 http10: match self.http10 {
                     Http10Arg::Accept => Http10::Accept,
@@ -486,7 +510,7 @@ impl ServeArgs {
                 ..codec::Timeouts::default()
             },
             ..codec::Settings::default()
-        }
+        })
     }
 
     fn concurrency(&self) -> NonZeroUsize {
@@ -552,6 +576,12 @@ impl ServeArgs {
             rate_limit_timeout: self.limits.rate_limit_timeout,
             rate_limit_fail_closed: self.limits.rate_limit_fail_closed,
             forwarded_host: self.forwarded_host,
+            forwarded_port: self.headers.forwarded_port,
+            omitted: self.headers.omitted(),
+            request_time_max: self
+                .connections
+                .http_max_stream_duration
+                .filter(|time| !time.is_zero()),
             exemplars: self.metrics.exemplars == SwitchArg::On,
             metric_series_max: self.metrics.metric_series_max,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),

@@ -151,11 +151,19 @@ fn of_tls(tls: &ServerTls, protocol: Protocol, scope: Scope<'_>) -> Option<Serve
     } else {
         (identities(tls, namespace), authorities(tls, namespace))
     };
+    let mut clients = clients(tls, authorities);
+    if let Some(clients) = &mut clients
+        && tls.mode == ServerTlsMode::IstioMutual
+        && !clients.skip_verify
+    {
+        let domains = scope.identity().trust_domains();
+        clients.mesh_domains = domains.map(Arc::from).collect();
+    }
     let version_max = version(tls.version_max, Version::Tls13);
     let defaults = self::protocol(scope.identity(), tls.mode == ServerTlsMode::IstioMutual);
     Some(ServerSettings {
         identities,
-        clients: clients(tls, authorities).map(Box::new),
+        clients: clients.map(Box::new),
         protocol: ProtocolSettings {
             version_min: version(tls.version_min, defaults.version_min.min(version_max)),
             cipher_suites: match &*tls.cipher_suites {
@@ -308,6 +316,7 @@ fn clients(
         authorities: authorities.filter(|_| !tls.insecure_skip_verify),
         names: tls.subject_alt_names.clone(),
         trust_domains: Vec::new(),
+        mesh_domains: Vec::new(),
         spki: spki.collect(),
         hashes: tls
             .verify_hash

@@ -101,13 +101,14 @@ impl<'a> Peers<'a> {
 /// mesh and its trust domain.
 pub fn server_settings(identity: &Identity, alpn: Alpn) -> ServerSettings {
     let (own, root) = mesh(identity);
-    let trust_domains = identity.trust_domains();
+    let trust_domains: Vec<Arc<str>> = identity.trust_domains().map(Arc::from).collect();
     ServerSettings {
         identities: vec![own],
         clients: Some(Box::new(ClientCertRequirements {
             required: true,
             authorities: Some(root),
-            trust_domains: trust_domains.map(Arc::from).collect(),
+            mesh_domains: trust_domains.clone(),
+            trust_domains,
             ..ClientCertRequirements::default()
         })),
         protocol: protocol(identity, true),

@@ -1,18 +1,20 @@
 //! Providers that policies of action CUSTOM name, with the clusters of their services.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::resource::istio::AuthorizationPolicy;
 use config_loader::resource::istio::authorization_policy::Action;
 use config_loader::{ObjectRef, ResourceSet};
-use http::HeaderValue;
+use http::uri::Scheme;
+use http::{HeaderValue, Uri};
 
 use crate::compile::authorization::KeptRules;
 use crate::compile::clusters::{Clusters, name};
 use crate::compile::security::selected;
 use crate::identity::{Identity, NamedService};
-use crate::snapshot::{Provider, ServiceCluster};
+use crate::snapshot::{ListenerPolicies, Provider, ServiceCluster};
 
 /// Returns the providers of the mesh configuration that policies name. A name without a provider is missing, and so are
 /// all names if there may be only one: what their policies select is denied.
@@ -45,10 +47,7 @@ pub(in crate::compile) fn providers(
 }
 
 /// Returns the service that counts rate limits over all proxies, if there is one.
-pub(in crate::compile) fn rate_limit_service(
-    identity: &Identity,
-    clusters: &mut Clusters<'_>,
-) -> Option<ServiceCluster> {
+fn rate_limit_service(identity: &Identity, clusters: &mut Clusters<'_>) -> Option<ServiceCluster> {
     let NamedService {
         namespace,
         host,
@@ -56,6 +55,45 @@ pub(in crate::compile) fn rate_limit_service(
     } = identity.rate_limit_service.as_ref()?;
     let namespace = namespace.as_deref().unwrap_or(&identity.namespace);
     service_cluster(host, *port, namespace, clusters)
+}
+
+/// Returns the service that counts rate limits over all proxies, and those that serve key sets of these policies.
+pub(in crate::compile) fn services<'a>(
+    policies: impl Iterator<Item = &'a ListenerPolicies>,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+) -> (Option<ServiceCluster>, BTreeMap<Arc<str>, ServiceCluster>) {
+    let tokens = policies.flat_map(|one| one.authentication.iter());
+    let urls = tokens.flat_map(|one| one.remote.iter().map(|keys| &keys.url));
+    let of_key_sets = key_set_services(urls, identity, clusters);
+    (rate_limit_service(identity, clusters), of_key_sets)
+}
+
+/// Returns the services whose hosts these URLs name, by URL. Only plain HTTP: the server of an https URL proves its name, which
+/// mutual TLS within the mesh would not.
+fn key_set_services<'a>(
+    urls: impl Iterator<Item = &'a Arc<str>>,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+) -> BTreeMap<Arc<str>, ServiceCluster> {
+    let services = urls.filter_map(|url| {
+        let uri: Uri = url.parse().ok()?;
+        let port = uri.port_u16().unwrap_or(80);
+        let (host, authority) = (uri.host()?, uri.authority()?);
+        if uri.scheme() != Some(&Scheme::HTTP) || host.parse::<IpAddr>().is_ok() {
+            return None;
+        }
+        let service = service_cluster(host, port, &identity.namespace, clusters)?;
+        let authority = HeaderValue::from_str(authority.as_str()).ok()?;
+        Some((
+            Arc::clone(url),
+            ServiceCluster {
+                authority,
+                ..service
+            },
+        ))
+    });
+    services.collect()
 }
 
 /// Returns the provider of a policy that the mesh configuration does not have, if there is one.

@@ -20,7 +20,7 @@ use crate::compile::clusters::Clusters;
 use crate::compile::provenance::provenance_of;
 use crate::compile::providers::service_cluster;
 use crate::identity::{Environment, Identity};
-use crate::snapshot::{Collector, CollectorHeader, SideTracing, Tracing};
+use crate::snapshot::{Collector, CollectorHeader, SideTracing, TagFormats, Tracing};
 use crate::telemetry::{OtlpProtocol, OtlpSignal, SpanFormat};
 use traffic::provenance::Provenance;
 use traffic::trace::{CustomTag, Percent, Propagators, TagSource, TracingSettings};
@@ -41,10 +41,11 @@ pub(in crate::compile) fn tracing(
     let mut settings = |side| {
         let merged = merged(&telemetries, mesh, side);
         let Some(merged) = merged else {
-            return identity.traces_by_flags.then(|| SideTracing {
-                settings: Arc::clone(base),
+            return identity.has_collector().then(|| SideTracing {
+                settings: to_address(base, identity),
                 sampled_by: None,
                 provider: None,
+                formats: formats(None, identity),
             });
         };
         let tracer = provider(&merged, identity)?;
@@ -54,12 +55,14 @@ pub(in crate::compile) fn tracing(
                 .and_then(|one| of_provider(one, OtlpSignal::Traces, identity, clusters));
         }
         Some(SideTracing {
-            settings: Arc::new(settings(
-                base,
-                &merged,
-                tracer.as_deref(),
-                &identity.environment,
-            )),
+            settings: {
+                let by_provider = settings(base, &merged, tracer.as_deref(), &identity.environment);
+                match tracer {
+                    Some(_) => Arc::new(by_provider),
+                    None => to_address(&Arc::new(by_provider), identity),
+                }
+            },
+            formats: formats(merged.custom_tags.as_deref(), identity),
             sampled_by: sampled_by(&telemetries, side),
             provider: merged.provider.filter(|_| tracer.is_some()),
         })
@@ -93,7 +96,7 @@ pub fn is_traced(resources: &ResourceSet, identity: &Identity) -> bool {
     let mut sides = [TrafficSide::Client, TrafficSide::Server].into_iter();
     sides.any(
         |side| match merged(&telemetries, &identity.mesh_config, side) {
-            None => identity.traces_by_flags,
+            None => identity.has_collector(),
             Some(merged) => provider(&merged, identity).is_some(),
         },
     )
@@ -103,7 +106,7 @@ pub fn is_traced(resources: &ResourceSet, identity: &Identity) -> bool {
 /// as in Istio where the provider does not exist.
 fn provider(merged: &MergedTracing, identity: &Identity) -> Option<Option<Arc<Tracer>>> {
     match &merged.provider {
-        None => identity.traces_by_flags.then_some(None),
+        None => identity.has_collector().then_some(None),
         Some(name) if OF_FLAGS.contains(&&**name) && identity.traces_by_flags => Some(None),
         Some(name) => match identity.mesh_config.provider(name)? {
             ProviderKind::Tracer(tracer) => Some((!identity.traces_by_flags).then_some(tracer)),
@@ -182,6 +185,18 @@ fn settings(
     }
 }
 
+/// Returns settings for spans that the address of the settings of proxies gets: B3 comes first, unless flags or variables name
+/// formats.
+fn to_address(base: &Arc<TracingSettings>, identity: &Identity) -> Arc<TracingSettings> {
+    match identity.traces_by_address && base.propagators == Propagators::default_formats() {
+        true => Arc::new(TracingSettings {
+            propagators: Propagators::of_zipkin(true),
+            ..(**base).clone()
+        }),
+        false => Arc::clone(base),
+    }
+}
+
 /// Returns the settings of flags with those of the proxy.
 fn of_proxy(flags: &Arc<TracingSettings>, identity: &Identity) -> Arc<TracingSettings> {
     let Some(own) = &identity.mesh_config.proxies.tracing else {
@@ -211,11 +226,25 @@ fn custom_tags(written: &[WrittenTag], environment: &Environment) -> Vec<CustomT
                 let own = environment.of(name).map(Arc::from);
                 TagSource::Literal(own.or_else(|| default.clone())?)
             }
-            // without effect, which validation has told
-            WrittenSource::Formatter(_) => return None,
+            WrittenSource::Formatter(_) => TagSource::Formatted,
         };
         let name = Arc::clone(&tag.name);
         Some(CustomTag { name, source })
     });
     tags.collect()
+}
+
+/// Returns the operators of the custom tags of a side: those of Telemetries, else those of the proxy's settings.
+fn formats(written: Option<&[WrittenTag]>, identity: &Identity) -> Option<Arc<TagFormats>> {
+    let own = identity.mesh_config.proxies.tracing.as_ref();
+    let own = own.and_then(|tracing| tracing.custom_tags.as_deref());
+    let tags = written.or(own)?.iter().filter(|tag| {
+        // as many as there are custom tags
+        !custom_tags(std::slice::from_ref(*tag), &identity.environment).is_empty()
+    });
+    let templates = tags.map(|tag| match &tag.source {
+        WrittenSource::Formatter(template) => Some(Arc::clone(template)),
+        _ => None,
+    });
+    TagFormats::new(templates.collect())
 }

@@ -146,7 +146,7 @@ fn traces_without_collector(resources: &ResourceSet, identity: &Identity) -> Opt
     let telemetry = applying
         .into_iter()
         .find(|one| !one.spec.tracing.is_empty())?;
-    let is_traced = identity.traces_by_flags || compile::is_traced(resources, identity);
+    let is_traced = identity.has_collector() || compile::is_traced(resources, identity);
     (!is_traced).then(|| {
         format!(
             "{} has settings of traces, and the proxy makes none: set --otlp-endpoint, or name a provider of --mesh-config",

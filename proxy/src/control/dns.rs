@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hickory_resolver::Resolver;
@@ -85,6 +86,8 @@ pub struct Follower {
     registry: Arc<Registry>,
     changed: mpsc::Sender<Arc<str>>,
     turns: Arc<Semaphore>,
+    /// Maximum pause after failed lookups, in milliseconds.
+    retry_max: Arc<AtomicU64>,
     tasks: HashMap<Arc<str>, (Renewal, JoinHandle<()>)>,
 }
 
@@ -96,8 +99,16 @@ impl Follower {
             registry,
             changed,
             turns: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            retry_max: Arc::new(AtomicU64::new(RETRY_MAX.as_millis() as u64)),
             tasks: HashMap::new(),
         }
+    }
+
+    /// Sets the maximum pause after failed lookups; `None` for [`RETRY_MAX`].
+    pub fn set_retry_max(&self, time: Option<Duration>) {
+        let millis = u64::try_from(time.unwrap_or(RETRY_MAX).as_millis());
+        let millis = millis.unwrap_or(u64::MAX).max(1);
+        self.retry_max.store(millis, Ordering::Relaxed);
     }
 
     /// Follows exactly these names from now on. Must be called within a runtime.
@@ -119,9 +130,10 @@ impl Follower {
                         lookup(question).await
                     })
                 });
+                let pauses = Pauses::new(renewal, &self.retry_max);
                 let follow = follow_name(
                     Arc::clone(name),
-                    renewal,
+                    pauses,
                     in_turn,
                     Arc::clone(&self.registry),
                     self.changed.clone(),
@@ -139,18 +151,47 @@ impl Drop for Follower {
     }
 }
 
+/// Pauses between the lookups of a name.
+struct Pauses {
+    renew_min: Duration,
+    /// After the next failed lookup.
+    next: Duration,
+    retry_max: Arc<AtomicU64>,
+}
+
+impl Pauses {
+    fn new(renewal: Renewal, retry_max: &Arc<AtomicU64>) -> Self {
+        Self {
+            renew_min: match renewal {
+                Renewal::AtOnce => RENEW_MIN,
+                Renewal::Unhurried => RENEW_IMPORT_MIN,
+            },
+            next: RETRY_FIRST,
+            retry_max: Arc::clone(retry_max),
+        }
+    }
+
+    /// Returns the pause after a failed lookup; the next one is twice as long, up to the maximum.
+    fn after_failure(&mut self) -> Duration {
+        let most = Duration::from_millis(self.retry_max.load(Ordering::Relaxed));
+        let pause = self.next.min(most);
+        self.next = (pause * 2).min(most);
+        pause
+    }
+
+    /// Notes a lookup that did not fail.
+    fn succeeded(&mut self) {
+        self.next = RETRY_FIRST;
+    }
+}
+
 async fn follow_name(
     name: Arc<str>,
-    renewal: Renewal,
+    mut pauses: Pauses,
     lookup: Lookup,
     registry: Arc<Registry>,
     changed: mpsc::Sender<Arc<str>>,
 ) {
-    let mut pause = RETRY_FIRST;
-    let renew_min = match renewal {
-        Renewal::AtOnce => RENEW_MIN,
-        Renewal::Unhurried => RENEW_IMPORT_MIN,
-    };
     loop {
         let last = registry.resolution(&name);
         let held = last.map_or_else(Arc::default, |last| last.addresses.as_slice().into());
@@ -160,10 +201,10 @@ async fn follow_name(
         };
         let wait = match lookup(question).await {
             Ok(found) if !found.addresses.is_empty() => {
-                let ttl = found.ttl.clamp(renew_min, RENEW_MAX);
+                let ttl = found.ttl.clamp(pauses.renew_min, RENEW_MAX);
                 let wait = match found.partly {
                     None => {
-                        pause = RETRY_FIRST;
+                        pauses.succeeded();
                         ttl
                     }
                     Some(reason) => {
@@ -172,9 +213,7 @@ async fn follow_name(
                             reason,
                             "DNS lookup of one address family failed; its last addresses stay in use"
                         );
-                        let wait = pause.min(ttl);
-                        pause = (pause * 2).min(RETRY_MAX);
-                        wait
+                        pauses.after_failure().min(ttl)
                     }
                 };
                 if registry.set_resolution(&name, found.addresses)
@@ -191,9 +230,7 @@ async fn follow_name(
                     None => "no address is known yet",
                 };
                 tracing::warn!(name = &*name, reason, "DNS lookup failed; {so}");
-                let wait = pause;
-                pause = (pause * 2).min(RETRY_MAX);
-                wait
+                pauses.after_failure()
             }
         };
         tokio::time::sleep(wait).await;

@@ -6,6 +6,7 @@
 mod fetch;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use self::fetch::Fetcher;
 pub use self::fetch::KeySetSettings;
 use super::Control;
+use crate::exchange::Worker;
 use crate::jwks::RemoteKeys;
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Telemetry, WorkerId};
@@ -31,13 +33,14 @@ const UNKNOWN_KEY_MIN: Duration = Duration::from_secs(30);
 pub struct KeySets {
     slot: SnapshotSlot,
     generations: watch::Receiver<u64>,
-    fetcher: Arc<Fetcher>,
+    fetcher: Rc<Fetcher>,
     telemetry: Arc<Telemetry>,
     tasks: HashMap<Arc<str>, (Arc<RemoteKeys>, JoinHandle<()>)>,
 }
 
 impl KeySets {
-    /// Fetches the key sets of the snapshots that a control task publishes in this slot.
+    /// Fetches the key sets of the snapshots that a control task publishes in this slot; those of known services by the
+    /// connections of a worker without listeners.
     ///
     /// # Errors
     ///
@@ -46,11 +49,12 @@ impl KeySets {
         control: &Control,
         slot: &SnapshotSlot,
         settings: &KeySetSettings,
+        worker: Rc<Worker>,
     ) -> Result<Self, String> {
         Ok(Self {
             slot: Arc::clone(slot),
             generations: control.publisher.generations(),
-            fetcher: Arc::new(Fetcher::new(settings)?),
+            fetcher: Rc::new(Fetcher::new(settings, worker)?),
             telemetry: Arc::clone(&control.telemetry),
             tasks: HashMap::new(),
         })
@@ -90,9 +94,9 @@ impl KeySets {
                 other => {
                     other.inspect(|(_, task)| task.abort());
                     let (fetcher, telemetry) =
-                        (Arc::clone(&self.fetcher), Arc::clone(&self.telemetry));
+                        (Rc::clone(&self.fetcher), Arc::clone(&self.telemetry));
                     let task = renew(Arc::clone(keys), fetcher, telemetry);
-                    (Arc::clone(keys), tokio::spawn(task))
+                    (Arc::clone(keys), tokio::task::spawn_local(task))
                 }
             };
             self.tasks.insert(Arc::clone(&keys.url), task);
@@ -111,7 +115,7 @@ impl Drop for KeySets {
 }
 
 /// Fetches one key set again and again.
-async fn renew(keys: Arc<RemoteKeys>, fetcher: Arc<Fetcher>, telemetry: Arc<Telemetry>) {
+async fn renew(keys: Arc<RemoteKeys>, fetcher: Rc<Fetcher>, telemetry: Arc<Telemetry>) {
     let mut pause = RETRY_FIRST;
     loop {
         let url = &keys.url;

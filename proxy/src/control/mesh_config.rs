@@ -8,7 +8,7 @@ use config_loader::resource::DefaultExports;
 use config_loader::resource::istio::{MeshConfig, ProxySettings};
 use config_loader::{Diagnostic, SettingsUpdate, Severity};
 
-use crate::identity::Identity;
+use crate::identity::{Identity, Mode};
 
 /// Mesh configuration as read at the start.
 #[derive(Clone, Debug)]
@@ -44,8 +44,11 @@ impl MeshConfigFile {
         own: &ProxySettings,
     ) -> MeshConfigState {
         let (now, started) = (update.settings.of_proxy(own), self.config.of_proxy(own));
-        let differs =
-            now.exports != started.exports || !now.flag_values().eq(started.flag_values());
+        // values of a profile are about gateways
+        let flags = |config: &MeshConfig| config.flag_values(true).cloned().collect::<Vec<_>>();
+        let differs = now.exports != started.exports || flags(&now) != flags(&started);
+        let differs = differs || now.disables_tracing != started.disables_tracing;
+        let differs = differs || now.networks != started.networks;
         let differs = differs || now.proxies.read_at_start() != started.proxies.read_at_start();
         let file = self.path.display().to_string();
         let message = "settings that are read at the start have changed since".to_owned();
@@ -76,13 +79,16 @@ impl MeshConfigState {
     /// identity.
     pub fn of_config_map(update: SettingsUpdate<MeshConfig>, identity: &Identity) -> Self {
         let config = update.settings.of_proxy(&identity.own);
-        let others = config.flag_values();
+        let others = config.flag_values(identity.mode == Mode::Gateway);
         let others = others.filter(|(flag, value)| !identity.has_setting(flag, value));
         let mut others: Vec<String> = others
             .map(|(flag, value)| format!("--{flag}={value}"))
             .collect();
         if config.exports != DefaultExports::default() {
             others.push("defaults of `exportTo`".to_owned());
+        }
+        if !config.networks.is_empty() {
+            others.push("`meshNetworks`".to_owned());
         }
         let message = format!(
             "the ConfigMap sets no flags, and says {}",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
+use config_loader::resource::istio::MeshNetwork;
 use config_loader::{
     ClusterSettings, Diagnostic, Fleet, GatewayTlsSettings, ProxyWorkload, RemoteCluster,
     SettingsUpdate,
@@ -65,10 +66,33 @@ impl RemoteClustersState {
     pub fn identity(&self, started: &Identity) -> Identity {
         let mut identity = started.clone();
         if let Some(settings) = &self.settings {
-            identity.members = settings.to_vec();
+            identity.members = with_networks(settings, &started.mesh_config.networks);
         }
         identity
     }
+}
+
+/// Returns clusters with the network and the gateway that networks of the mesh configuration have for them, where they have
+/// none of their own.
+pub fn with_networks(members: &[MemberSettings], networks: &[MeshNetwork]) -> Vec<MemberSettings> {
+    let mut members = members.to_vec();
+    for member in &mut members {
+        let name = member.key.rsplit('/').next().unwrap_or_default();
+        let is_of = |network: &&MeshNetwork| network.clusters.iter().any(|one| **one == *name);
+        let Some(network) = networks.iter().find(is_of) else {
+            continue;
+        };
+        if member.network.is_empty() {
+            member.network = network.name.to_string();
+        }
+        let gateway = network.gateway.as_ref().map(|(host, port)| MemberGateway {
+            host: host.to_string(),
+            port: *port,
+            tls: None,
+        });
+        member.gateway = member.gateway.take().or(gateway);
+    }
+    members
 }
 
 /// Returns the fleet that findings refer to, for a proxy with this identity.
@@ -89,6 +113,7 @@ pub fn fleet(identity: &Identity) -> Fleet {
         }),
         namespace: Some(identity.namespace.as_str().into()),
         root_namespace: Some(identity.root_namespace.as_str().into()),
+        trust_domains: identity.trust_domains().map(Arc::from).collect(),
         gateway_controller: Some(identity.gateways.controller.as_str().into()),
         path_normalization: identity.path_normalization(),
         workload: workload(identity),
@@ -130,5 +155,46 @@ fn tls(asked: &GatewayTlsSettings) -> GatewayTls {
             line: place.line,
             fields: place.fields.clone(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_of_the_mesh_fill_what_clusters_lack() {
+        let member = |key: &str, network: &str, gateway: Option<&str>| MemberSettings {
+            key: key.to_owned(),
+            network: network.to_owned(),
+            gateway: gateway.map(|host| MemberGateway {
+                host: host.to_owned(),
+                port: 1,
+                tls: None,
+            }),
+            ..MemberSettings::default()
+        };
+        let members = [
+            member("r/z/g/c1", "", None),
+            member("r/z/g/c2", "own", Some("own.test")),
+            member("r/z/g/c3", "", None),
+        ];
+        let network = MeshNetwork {
+            name: "n".into(),
+            clusters: vec!["c1".into(), "c2".into()],
+            gateway: Some(("gw.test".into(), 15443)),
+        };
+        let found = with_networks(&members, &[network]);
+        let found = found.iter().map(|one| {
+            let gateway = one.gateway.as_ref();
+            let gateway = gateway.map(|one| (&*one.host, one.port));
+            (&*one.network, gateway)
+        });
+        let expected = [
+            ("n", Some(("gw.test", 15443))),
+            ("own", Some(("own.test", 1))),
+            ("", None),
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }

@@ -532,8 +532,12 @@ impl Record {
                 request_time: self.request_took(),
                 stats,
                 trace: self.trace.as_ref(),
+                has_spans: self.spans.is_some(),
             };
-            log.write(worker, &self.connection, self.picked.as_ref(), &end);
+            let values = log.write(worker, &self.connection, self.picked.as_ref(), &end);
+            if let Some(spans) = &mut self.spans {
+                spans.set_tags(values);
+            }
         }
         if let Some(spans) = self.spans.take() {
             self.report_spans(*spans, &record);

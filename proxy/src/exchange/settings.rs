@@ -48,6 +48,17 @@ impl ClientCertHeader {
     }
 }
 
+/// Headers that the proxy does not add.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OmittedHeaders {
+    /// `x-envoy-attempt-count`.
+    pub attempt_count: bool,
+    /// `x-envoy-upstream-service-time` and `x-envoy-expected-rq-timeout-ms`.
+    pub debug: bool,
+    /// `x-request-id`.
+    pub request_id: bool,
+}
+
 /// Settings of the request path that do not come from resources.
 #[derive(Clone, Debug)]
 pub struct ExchangeSettings {
@@ -88,6 +99,13 @@ pub struct ExchangeSettings {
     /// Whether `x-forwarded-host` contains the client's host when a rule rewrites the host. Default: no. Source:
     /// `--forwarded-host`.
     pub forwarded_host: bool,
+    /// Whether `x-forwarded-port` has the port that the client dialed. Default: no. Source: `--forwarded-port`.
+    pub forwarded_port: bool,
+    /// Headers that are not added. Default: none. Source: `--omit-headers`.
+    pub omitted: OmittedHeaders,
+    /// Maximum time from the end of a request to the end of its response. Default: none. Source:
+    /// `--http-max-stream-duration`.
+    pub request_time_max: Option<Duration>,
     /// Whether the host of mirrored requests gets the suffix `-shadow`, as in older Istio versions. Default: no.
     pub shadow_host_suffix: bool,
     /// Maximum number of bytes of one request body that are buffered for retries. Default: 1 MiB.
@@ -125,6 +143,9 @@ impl Default for ExchangeSettings {
             rate_limit_timeout: Duration::from_millis(20),
             rate_limit_fail_closed: false,
             forwarded_host: false,
+            forwarded_port: false,
+            omitted: OmittedHeaders::default(),
+            request_time_max: None,
             shadow_host_suffix: false,
             retry_body_bytes: RETRY_BODY_BYTES,
             retry_body_bytes_per_worker: RETRY_BODY_BYTES_TOTAL,

@@ -341,7 +341,7 @@ async fn connect_to(
     record: &Record,
 ) -> Result<UpstreamConnection, Error> {
     let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
-    let counts = worker.pools.counts();
+    let counts = &worker.pools.counts().of(pool_target.cluster);
     let permit = ConnectionPermit::acquire_strictly(pool_target.cluster, pool_target.state.id);
     let Some(permit) = permit else {
         counts.add(Counter::OverflowConnections, 1);
@@ -673,6 +673,9 @@ impl Drop for Record {
         self.stats.tcp().closed(self.worker.id, self.flags);
         let snapshot = self.worker.snapshot();
         let local = self.client.destination;
+        if snapshot.hides_unrouted && self.flags.contains(ResponseFlags::NR) {
+            return;
+        }
         if let Some(choice) = LogChoice::of(&self.worker, &snapshot, &self.listener, local) {
             self.log(&choice);
         }

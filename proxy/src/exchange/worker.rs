@@ -11,6 +11,7 @@ use rand::rngs::SmallRng;
 use tokio::sync::Notify;
 
 use super::body::feed::Mirroring;
+use super::body::held::HeldBytes;
 use super::body::replay::ReplayBudget;
 use super::select::dialed::DialedEndpoints;
 use super::select::pending::PendingConnects;
@@ -110,7 +111,13 @@ impl Worker {
         let mut cache = Cache::new(parts.snapshot);
         let current = Rc::new(Arc::clone(cache.load()));
         let settings = &parts.settings;
+        let held = |gauge| HeldBytes::shown(&parts.telemetry, parts.id, gauge);
+        let mirroring = Mirroring {
+            bytes: held(Gauge::BufferedForMirrors),
+            ..Mirroring::default()
+        };
         let replay = ReplayBudget::new(
+            held(Gauge::BufferedForRetries),
             settings.retry_body_bytes_per_worker,
             settings.retry_body_bytes,
         );
@@ -127,7 +134,7 @@ impl Worker {
             buffers: Rc::default(),
             delayed: Cell::new(0),
             replay,
-            mirroring: Rc::default(),
+            mirroring: Rc::new(mirroring),
             tags: RefCell::new(tags),
             tokens: RefCell::default(),
             connects: PendingConnects::default(),

@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue};
 use super::direction::Direction;
 use super::provider::ServiceCluster;
 use crate::telemetry::SpanFormat;
+use traffic::filter::{Needs, Template, TemplateContext};
 use traffic::provenance::Provenance;
 use traffic::trace::TracingSettings;
 
@@ -32,6 +33,39 @@ pub struct SideTracing {
     pub sampled_by: Option<Provenance>,
     /// Provider that the spans are for; `None` for the collector of the flags.
     pub provider: Option<Arc<str>>,
+    /// Custom tags with operators; `None` without any.
+    pub formats: Option<Arc<TagFormats>>,
+}
+
+/// Custom tags with operators, which are printed when a request ends.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TagFormats {
+    /// One for each custom tag; `None` for tags without operators.
+    templates: Vec<Option<Arc<Template>>>,
+    needs: Needs,
+}
+
+impl TagFormats {
+    /// Returns the formats of custom tags; `None` if no tag has one.
+    pub fn new(templates: Vec<Option<Arc<Template>>>) -> Option<Arc<Self>> {
+        let mut needs = Needs::default();
+        let mut used = templates.iter().flatten().peekable();
+        used.peek()?;
+        used.for_each(|template| template.add_needs(&mut needs));
+        Some(Arc::new(Self { templates, needs }))
+    }
+
+    /// Headers that the operators read.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Returns the values for a request, one for each custom tag.
+    pub fn values(&self, context: &TemplateContext<'_>) -> Vec<Option<HeaderValue>> {
+        let templates = self.templates.iter();
+        let values = templates.map(|template| template.as_ref()?.value(context));
+        values.collect()
+    }
 }
 
 /// Service that spans are sent to.
@@ -65,6 +99,12 @@ impl Tracing {
             settings: &self.side(direction)?.settings,
             direction,
         })
+    }
+
+    /// Whether custom tags have operators.
+    pub fn has_formats(&self) -> bool {
+        let sides = [&self.client, &self.server].into_iter().flatten();
+        sides.into_iter().any(|side| side.formats.is_some())
     }
 
     /// Returns the tracing of listeners with this direction.

@@ -14,6 +14,7 @@ mod propagation;
 mod requests;
 mod tcp;
 mod traces;
+mod workers;
 
 use std::fmt;
 use std::sync::Arc;
@@ -139,6 +140,8 @@ impl Exposition {
             .chain(families::authorization(&self.telemetry))
             .chain(families::cluster_shares(&services.members))
             .chain(destinations::states(&services.destinations))
+            .chain(destinations::events(&services.destinations))
+            .chain(workers::families(&self.telemetry))
             .chain(process::families());
         for family in families {
             // the encoder rejects families without a series, and Prometheus does not need them

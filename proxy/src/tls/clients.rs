@@ -16,6 +16,8 @@ pub struct ClientCertRequirements {
     pub names: Vec<Arc<str>>,
     /// Trust domains, of which a certificate must have a SPIFFE id; empty for any certificate.
     pub trust_domains: Vec<Arc<str>>,
+    /// Trust domains of the mesh, if the authorities are those of the mesh; empty for others, which prove no identity of it.
+    pub mesh_domains: Vec<Arc<str>>,
     /// SHA-256 hashes of accepted public keys.
     pub spki: Vec<Sha256>,
     /// SHA-256 hashes of accepted certificates, in addition to certificates with such a key.

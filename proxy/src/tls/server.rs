@@ -117,6 +117,13 @@ impl ServerTls {
         })
     }
 
+    /// Whether the authorities of the mesh verify clients, and the trust domain is one of the mesh.
+    pub fn proves_mesh_identity(&self, trust_domain: &str) -> bool {
+        let clients = self.clients.iter();
+        let mut domains = clients.flat_map(|clients| &clients.mesh_domains);
+        domains.any(|domain| **domain == *trust_domain)
+    }
+
     /// Whether every client that `before` has accepted is accepted here as well, as far as requirements and authorities
     /// tell.
     pub fn accepts_clients_of(&self, before: &Self) -> bool {

@@ -5,18 +5,34 @@ use std::sync::Arc;
 
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 use traffic::error::{Error, Kind};
+use traffic::registry::ClusterState;
 
-/// Counters of one worker.
+/// Counters of one worker, of all destinations or of one.
 #[derive(Debug)]
 pub struct Counts {
     telemetry: Arc<Telemetry>,
     worker: WorkerId,
+    /// The destination.
+    cluster: Option<Arc<ClusterState>>,
 }
 
 impl Counts {
     /// Returns the counters of a worker.
     pub fn new(telemetry: Arc<Telemetry>, worker: WorkerId) -> Rc<Self> {
-        Rc::new(Self { telemetry, worker })
+        Rc::new(Self {
+            telemetry,
+            worker,
+            cluster: None,
+        })
+    }
+
+    /// Returns the counters that also count for a destination.
+    pub fn of(&self, cluster: &Arc<ClusterState>) -> Rc<Self> {
+        Rc::new(Self {
+            telemetry: Arc::clone(&self.telemetry),
+            worker: self.worker,
+            cluster: Some(Arc::clone(cluster)),
+        })
     }
 
     /// Adds to a counter.
@@ -24,6 +40,9 @@ impl Counts {
         self.telemetry
             .counters
             .add(self.worker, counter, count as u64);
+        if let Some((cluster, kind)) = self.cluster.as_ref().zip(counter.of_destination()) {
+            cluster.events.add(kind, count as u64);
+        }
     }
 
     /// Raises a gauge by one.

@@ -366,7 +366,7 @@ fn rules_limit_retry_and_share() {
     assert_eq!(allowed.status, 200);
     for line in [
         "access-control-allow-origin: https://www.shop.test",
-        "access-control-allow-methods: GET,PUT",
+        "access-control-allow-methods: GET, PUT",
         "access-control-allow-headers: x-a",
         "access-control-expose-headers: x-e",
         "access-control-allow-credentials: true",

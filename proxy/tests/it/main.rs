@@ -24,6 +24,7 @@ mod connection_pools;
 mod cors;
 mod demo;
 mod deployments;
+mod destination_metrics;
 mod destination_rules;
 mod dns;
 mod docs_yaml;

@@ -234,6 +234,24 @@ fn connection_without_an_endpoint_is_closed_and_logs_the_reason() {
 }
 
 #[test]
+fn connection_without_a_route_has_no_line_where_the_mesh_says_so() {
+    let config = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        config.path(),
+        "accessLogFile: /dev/stdout\ndisableEnvoyListenerLog: true\n",
+    )
+    .unwrap();
+    let start = Start::new().args(["--mesh-config", config.path().to_str().unwrap()]);
+    let text = mesh(start.edge(), &to("a.test", 1));
+    let text = text.replace("gateways: [tcp]", "gateways: [other]");
+    let proxy = start.file("mesh.yaml", text).start();
+    assert_eq!(read_all(&mut connect(&proxy)), b"");
+    let closed = "istio_tcp_connections_closed_total";
+    eventually("it has ended", || proxy.metric(closed, &[]) == 1.0);
+    assert_eq!(proxy.metric("strait_access_log_lines_total", &[]), 0.0);
+}
+
+#[test]
 fn t148_weights_count_per_connection() {
     let counts: Arc<[AtomicUsize; 2]> = Arc::default();
     let counting = |index: usize| {

@@ -92,6 +92,16 @@ impl Listed {
         joined(names.iter().map(AsRef::as_ref)).map_or(Self::Nothing, Self::These)
     }
 
+    /// Returns the list with a space behind each comma, as the conformance tests of the Gateway API read it.
+    #[must_use]
+    pub fn spaced(self) -> Self {
+        let Self::These(names) = &self else {
+            return self;
+        };
+        let spaced = names.to_str().unwrap_or_default().replace(',', ", ");
+        HeaderValue::try_from(spaced).map_or(self, Self::These)
+    }
+
     fn answer(&self, requested: Option<&HeaderValue>) -> Option<HeaderValue> {
         match self {
             Self::Nothing => None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use crossbeam_utils::CachePadded;
 
-use super::{AffinityTable, Connections, Journal, Recent, Tally};
+use super::{AffinityTable, Connections, EventCounts, Journal, Recent, Tally};
 
 /// Number of a cluster name, stable while any snapshot uses it: route tables hold this number, so that a change of
 /// endpoints leaves them unchanged.
@@ -105,6 +105,8 @@ pub struct ClusterState {
     pub pending: Tally,
     /// Open connections, and the queue for them.
     pub connections: Connections,
+    /// Counts of failures, handshakes and retries.
+    pub events: EventCounts,
 }
 
 impl ClusterState {
@@ -128,6 +130,7 @@ impl ClusterState {
             requests: Tally::default(),
             pending: Tally::default(),
             connections: Connections::default(),
+            events: EventCounts::default(),
         }
     }
 

@@ -72,6 +72,16 @@ impl WorkerCounters {
         bump(&slot.cell.gauges[gauge as usize], 1, slot.writers);
     }
 
+    /// Adds to a gauge, or subtracts from it.
+    pub fn shift(&self, worker: WorkerId, gauge: Gauge, by: i64) {
+        let slot = self.slot(worker);
+        bump(
+            &slot.cell.gauges[gauge as usize],
+            by.cast_unsigned(),
+            slot.writers,
+        );
+    }
+
     /// Lowers a gauge by one.
     pub fn lower(&self, worker: WorkerId, gauge: Gauge) {
         let slot = self.slot(worker);

@@ -38,6 +38,64 @@ impl ConnectionProtocol {
     }
 }
 
+/// Reason that a downstream connection was closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// The client closed or reset it, or asked for its end.
+    #[default]
+    Client,
+    /// Both sides of raw TCP have sent all.
+    Complete,
+    /// The proxy drains it, or its listener.
+    Drain,
+    /// No request or no bytes came for too long.
+    IdleTimeout,
+    /// Maximum duration.
+    MaxDuration,
+    /// A policy denies it.
+    Policy,
+    /// The client broke the protocol.
+    ProtocolError,
+    /// The listener does not serve it.
+    Refused,
+    /// The client was too slow within a request.
+    Timeout,
+    /// The endpoint of raw TCP broke it.
+    Upstream,
+}
+
+impl CloseReason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Client,
+        Self::Complete,
+        Self::Drain,
+        Self::IdleTimeout,
+        Self::MaxDuration,
+        Self::Policy,
+        Self::ProtocolError,
+        Self::Refused,
+        Self::Timeout,
+        Self::Upstream,
+    ];
+
+    /// The value of the label `reason`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Complete => "complete",
+            Self::Drain => "drain",
+            Self::IdleTimeout => "idle_timeout",
+            Self::MaxDuration => "max_duration",
+            Self::Policy => "policy",
+            Self::ProtocolError => "protocol_error",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::Upstream => "upstream",
+        }
+    }
+}
+
 /// Connections of one listener. Created by [`super::StatsRegistry::listener_stats`].
 #[derive(Debug)]
 pub struct ListenerStats {
@@ -48,7 +106,7 @@ pub struct ListenerStats {
 #[derive(Debug, Default)]
 struct Cell {
     opened: [AtomicU64; ConnectionProtocol::ALL.len()],
-    closed: [AtomicU64; ConnectionProtocol::ALL.len()],
+    closed: [[AtomicU64; CloseReason::ALL.len()]; ConnectionProtocol::ALL.len()],
 }
 
 impl ListenerStats {
@@ -72,21 +130,30 @@ impl ListenerStats {
     }
 
     /// Counts the end of a connection, with the same protocol as its opening.
-    pub fn closed(&self, worker: WorkerId, protocol: ConnectionProtocol) {
+    pub fn closed(&self, worker: WorkerId, protocol: ConnectionProtocol, reason: CloseReason) {
         let (index, writers) = cell_index(worker, self.cells.len());
-        bump(&self.cells[index].closed[protocol as usize], 1, writers);
+        let closed = &self.cells[index].closed[protocol as usize];
+        bump(&closed[reason as usize], 1, writers);
+    }
+
+    /// Number of connections that were closed for a reason, over all workers.
+    pub fn closed_for(&self, protocol: ConnectionProtocol, reason: CloseReason) -> u64 {
+        let cells = self.cells.iter();
+        let cells = cells.map(|cell| &cell.closed[protocol as usize][reason as usize]);
+        cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
     }
 
     /// Numbers of connections opened and closed so far, over all workers.
     pub fn totals(&self, protocol: ConnectionProtocol) -> ConnectionTotals {
-        let sum = |of: fn(&Cell) -> &[AtomicU64; 4]| {
-            let cells = self.cells.iter().map(|cell| &of(cell)[protocol as usize]);
-            cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
-        };
         // closed first: a connection that opens and closes in between must not make more closed than opened
-        let closed = sum(|cell| &cell.closed);
+        let reasons = CloseReason::ALL.into_iter();
+        let closed = reasons
+            .map(|reason| self.closed_for(protocol, reason))
+            .sum();
+        let opened = self.cells.iter();
+        let opened = opened.map(|cell| cell.opened[protocol as usize].load(Ordering::Relaxed));
         ConnectionTotals {
-            opened: sum(|cell| &cell.opened),
+            opened: opened.sum(),
             closed,
         }
     }
@@ -125,7 +192,12 @@ mod tests {
         stats.opened(WorkerId(0), ConnectionProtocol::Http1);
         stats.opened(WorkerId(1), ConnectionProtocol::Http1);
         stats.opened(WorkerId(1), ConnectionProtocol::Http2);
-        stats.closed(WorkerId(1), ConnectionProtocol::Http1);
+        let reason = CloseReason::IdleTimeout;
+        stats.closed(WorkerId(1), ConnectionProtocol::Http1, reason);
+        assert_eq!(stats.closed_for(ConnectionProtocol::Http1, reason), 1);
+        for (number, reason) in CloseReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, number);
+        }
         let http1 = stats.totals(ConnectionProtocol::Http1);
         assert_eq!(
             http1,

@@ -77,6 +77,8 @@ pub struct ControlState {
     pub quarantined: BTreeMap<String, u64>,
     /// Number of security policies that are not enforced.
     pub unenforced: u64,
+    /// Number of expressions and operators that are left out.
+    pub unsupported: u64,
     /// Number of AuthorizationPolicies that apply to the proxy: enforced, in dry run, and denying because they were never
     /// valid.
     pub policies: [u64; 3],
@@ -131,6 +133,11 @@ impl ControlStats {
                 None => drop(state.quarantined.insert(kind.to_owned(), 1)),
             }
         }
+    }
+
+    /// Reports the number of expressions and operators that are left out.
+    pub fn set_unsupported(&self, count: u64) {
+        self.lock().unsupported = count;
     }
 
     /// Reports the number of security policies that are configured and not enforced.

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 use super::cells::{WorkerId, bump, cell_index};
+use super::names::Counter;
 use super::routes::{CLASSES, class};
 
 /// Reason for a failover replay.
@@ -202,6 +203,8 @@ pub struct DestinationState {
     pub unhealthy: usize,
     /// Limits with their current values.
     pub limits: Vec<LimitState>,
+    /// Failures, handshakes and retries that have occurred.
+    pub events: Vec<(Counter, u64)>,
 }
 
 /// Limit and its current value.

@@ -45,9 +45,11 @@ families! {
     /// Counter: downstream connections opened.
     DOWNSTREAM_OPENED "strait_downstream_connections_opened_total" "Downstream connections accepted, by listener and protocol.",
     /// Counter: downstream connections closed.
-    DOWNSTREAM_CLOSED "strait_downstream_connections_closed_total" "Downstream connections closed, by listener and protocol.",
+    DOWNSTREAM_CLOSED "strait_downstream_connections_closed_total" "Downstream connections closed, by listener, protocol and reason.",
     /// Gauge: downstream connections open now.
     DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
+    /// Counter: TLS sessions with clients.
+    DOWNSTREAM_TLS_SESSIONS "strait_downstream_tls_sessions_total" "TLS handshakes with clients that succeeded, by version and cipher suite.",
     /// Counter: plain-text connections to a workload that also accepts mutual TLS of the mesh.
     INBOUND_PLAINTEXT "strait_inbound_plaintext_connections_total" "Plain-text connections to ports with PeerAuthentication mode PERMISSIVE, by source; STRICT would close them.",
     /// Counter: requests whose values became `other` in labels.
@@ -62,6 +64,16 @@ families! {
     DESTINATION_LIMIT "strait_destination_limit" "Limits of a destination that has had a request, by limit.",
     /// Gauge: current values of what limits limit.
     DESTINATION_IN_USE "strait_destination_in_use" "Current values of what limits limit, of a destination that has had a request; also without a limit.",
+    /// Counter: failed connections to a destination.
+    DESTINATION_CONNECT_FAILURES "strait_destination_connect_failures_total" "Connections to endpoints of a destination that could not be established, by reason.",
+    /// Counter: overflows of limits of a destination.
+    DESTINATION_OVERFLOWS "strait_destination_overflows_total" "Times that a circuit breaker limit of a destination was reached, by limit.",
+    /// Counter: requests of a destination whose retry policy applied.
+    DESTINATION_RETRIED_REQUESTS "strait_destination_retried_requests_total" "Requests to a destination whose retry policy applied, by result.",
+    /// Counter: retries of requests to a destination.
+    DESTINATION_RETRIES "strait_destination_retries_total" "Retries of requests to a destination, by reason.",
+    /// Counter: TLS handshakes with endpoints of a destination.
+    DESTINATION_TLS_HANDSHAKES "strait_destination_tls_handshakes_total" "TLS handshakes with endpoints of a destination, by result.",
     /// Histogram: times of the phases of attempts.
     UPSTREAM_PHASES "strait_upstream_phase_seconds" "Seconds that attempts spent in a phase, by destination service: wait for a connection, connect, tls, first_byte (from the last byte of the request), body.",
     /// Counter: attempts sent to a Kubernetes cluster of a service.
@@ -106,6 +118,8 @@ families! {
     SOURCE_ERRORS "strait_config_source_errors_total" "Lists, watches and streams of a source that failed, by source and reason.",
     /// Gauge: age of the last message of a server.
     MESSAGE_AGE "strait_config_source_last_message_age_seconds" "Age of the last message of a server: of an API server of the watch that is silent for longest, of an xDS server of its connection.",
+    /// Gauge: whether a server answers.
+    SOURCE_CONNECTED "strait_config_source_connected" "1 if a server has sent a message within the last 70 seconds, 0 otherwise, by source.",
     /// Gauge: age of the restored state of a server.
     STATE_AGE "strait_config_restored_state_age_seconds" "Age of the saved state that is in effect because the server has not answered yet.",
     /// Gauge: resources whose newest version is rejected.
@@ -122,6 +136,8 @@ families! {
     AUTHZ_POLICIES "strait_authz_policies" "AuthorizationPolicies that apply to the proxy, by state: enforced, dry_run, denying (rejected and never valid: it denies what it selects), and quarantined (rejected: its last good version stays enforced or in dry run).",
     /// Gauge: security policies that are not enforced.
     POLICIES_UNENFORCED "strait_config_policies_unenforced" "Security policies in the configuration that this proxy does not enforce.",
+    /// Gauge: expressions and operators that are left out.
+    EXPRESSIONS_UNSUPPORTED "strait_config_expressions_unsupported" "Expressions and operators of the configuration that are not supported and left out.",
     /// Gauge: whether settings that are read at the start have changed.
     RESTART_PENDING "strait_config_restart_pending" "1 if settings that are read at the start have changed since.",
     /// Gauge: expiration time of a certificate.
@@ -142,6 +158,10 @@ families! {
     ISTIO_BUILD "istio_build" "Always 1; the labels say which component runs, and its version.",
     /// Gauge: label sets that hold request metrics.
     REQUEST_LABEL_SETS "strait_request_label_sets" "Label sets that hold request metrics.",
+    /// Counter: time that a worker was busy.
+    WORKER_BUSY "strait_worker_busy_seconds_total" "Seconds in which a worker ran tasks rather than wait for events, by worker.",
+    /// Histogram: delay of a worker's timer.
+    WORKER_DELAY "strait_worker_delay_seconds" "Seconds by which the timer of a worker that has connections was late: how long other tasks ran before it.",
     /// Gauge: worker threads.
     WORKERS "strait_workers" "Worker threads.",
     /// Counter: CPU time.
@@ -242,6 +262,10 @@ pub mod label {
     pub const STAT_PREFIX: &str = "stat_prefix";
     /// `1xx` to `5xx`, or `none` if no status was sent.
     pub const RESPONSE_CODE_CLASS: &str = "response_code_class";
+    /// Cipher suite, by its OpenSSL name.
+    pub const CIPHER: &str = "cipher";
+    /// Number of a worker.
+    pub const WORKER: &str = "worker";
     /// Protocol of a connection.
     pub const PROTOCOL: &str = "protocol";
     /// One response flag.
@@ -262,7 +286,7 @@ pub mod label {
     pub const SOURCE_OF_CERTIFICATE: &str = "source";
     /// Trust domain of a bundle.
     pub const TRUST_DOMAIN: &str = "trust_domain";
-    /// Version of the binary.
+    /// Version of the binary, or of TLS.
     pub const VERSION: &str = "version";
     /// Component of a mesh.
     pub const COMPONENT: &str = "component";
@@ -593,8 +617,37 @@ series! {
     EndpointsUnhealthy "strait_endpoints_unhealthy" [] "Endpoints that fail their active health checks, or wait for their first.",
     /// Mirrored requests in flight.
     MirrorsActive "strait_mirror_requests_active" [] "Mirrored requests in flight.",
+    /// Bytes of request bodies that retries may need.
+    BufferedForRetries "strait_buffered_bytes" [KIND = "retry"] "Bytes of request bodies that are held, by purpose.",
+    /// Bytes of request bodies that mirrors have not read yet.
+    BufferedForMirrors "strait_buffered_bytes" [KIND = "mirror"] "Bytes of request bodies that are held, by purpose.",
     /// Upgraded connections that are open.
     UpgradesActive "strait_upgrades_active" [] "Upgraded connections (WebSocket and others) that are open.",
+}
+
+impl Counter {
+    /// Number among the counters that each destination has as well: those from failed connections to retried requests;
+    /// `None` for others.
+    pub const fn of_destination(self) -> Option<usize> {
+        let (first, last) = (Self::ConnectRefused, Self::RetriesWithoutBody);
+        match self as usize >= first as usize && self as usize <= last as usize {
+            true => Some(self as usize - first as usize),
+            false => None,
+        }
+    }
+
+    /// Family of destinations for such a counter; `None` if it is not exposed by destination.
+    pub fn destination_family(self) -> Option<Family> {
+        self.of_destination()?;
+        Some(match self.series().family.name {
+            "strait_upstream_connect_failures_total" => DESTINATION_CONNECT_FAILURES,
+            "strait_upstream_overflows_total" => DESTINATION_OVERFLOWS,
+            "strait_upstream_retried_requests_total" => DESTINATION_RETRIED_REQUESTS,
+            "strait_upstream_retries_total" => DESTINATION_RETRIES,
+            "strait_upstream_tls_handshakes_total" => DESTINATION_TLS_HANDSHAKES,
+            _ => return None,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -607,6 +660,25 @@ mod tests {
         let counters = Counter::ALL.iter().map(|counter| counter.series());
         let gauges = Gauge::ALL.iter().map(|gauge| gauge.series());
         counters.chain(gauges).collect()
+    }
+
+    #[test]
+    fn counters_of_destinations_are_those_of_upstreams() {
+        let counted = Counter::ALL.iter().filter_map(|one| one.of_destination());
+        let numbers: Vec<usize> = counted.collect();
+        assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
+        let families = Counter::ALL.iter().filter_map(|one| {
+            let of_destination = one.destination_family()?.name.to_owned();
+            Some((one.series().family.name, of_destination))
+        });
+        let families: HashSet<_> = families.collect();
+        assert_eq!(families.len(), 5);
+        for (of_all, of_destination) in families {
+            assert_eq!(
+                of_all.replace("_upstream_", "_destination_"),
+                of_destination
+            );
+        }
     }
 
     #[test]

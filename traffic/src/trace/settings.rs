@@ -217,6 +217,8 @@ pub struct CustomTag {
 pub enum TagSource {
     /// The same text for every request.
     Literal(Arc<str>),
+    /// Operators of the access log, printed when the request ends.
+    Formatted,
     /// First line of a header of the request, as received.
     Header {
         /// Name of the header.

@@ -25,7 +25,7 @@ const OF_MESH: &[&str] = &[
     "enableAutoMtls: false",
     "enableEnvoyAccessLogService: true",
     "enablePrometheusMerge: false",
-    "enableTracing: true",
+    "enableTracing: false",
     "extensionProviders: [{name: p, prometheus: {}}]",
     "h2UpgradePolicy: UPGRADE",
     "hboneIdleTimeout: 1s",
@@ -64,6 +64,23 @@ const OF_PROXIES: &[&str] = &[
     "concurrency: 1",
     "configPath: a",
     "connectionSettings: {profile: EDGE}",
+    "connectionSettings: {clusterPerConnectionBufferLimitBytes: 1}",
+    "connectionSettings: {globalDownstreamConnectionLimit: 1}",
+    "connectionSettings: {http2InitialConnectionWindowSize: 65535}",
+    "connectionSettings: {http2InitialStreamWindowSize: 65535}",
+    "connectionSettings: {httpDrainTimeout: 1s}",
+    "connectionSettings: {httpHeadersWithUnderscoresAction: REJECT_REQUEST}",
+    "connectionSettings: {httpIdleTimeout: 1s}",
+    "connectionSettings: {httpMaxConcurrentStreams: 1}",
+    "connectionSettings: {httpMaxConnectionDuration: 1s}",
+    "connectionSettings: {httpMaxStreamDuration: 1s}",
+    "connectionSettings: {httpMergeSlashes: true}",
+    "connectionSettings: {httpPathWithEscapedSlashesAction: UNESCAPE_AND_REDIRECT}",
+    "connectionSettings: {httpRequestHeadersTimeout: 1s}",
+    "connectionSettings: {httpRequestTimeout: 1s}",
+    "connectionSettings: {httpStreamIdleTimeout: 1s}",
+    "connectionSettings: {listenerConnectionLimit: 1}",
+    "connectionSettings: {listenerPerConnectionBufferLimitBytes: 1}",
     "controlPlaneAuthPolicy: NONE",
     "customConfigFile: a",
     "discoveryAddress: a",
@@ -102,6 +119,7 @@ const OF_PROXIES: &[&str] = &[
     "proxyStatsMatcher: {inclusionPrefixes: [a]}",
     "readinessProbe: {}",
     "runtimeValues: {a: b}",
+    "runtimeValues: {overload.global_downstream_max_connections: '9'}",
     "sds: {}",
     "serviceCluster: a",
     "statNameLength: 1",
@@ -174,6 +192,72 @@ fn no_field_is_silent() {
     }
 }
 
+/// Flags of `connectionSettings` and related fields, of a gateway and of a sidecar.
+#[test]
+fn connections_of_clients_follow_the_settings_of_proxies() {
+    let flags = |text: &str| {
+        let (settings, _) = ProxySettings::parse(&"own".into(), text).unwrap();
+        [true, false].map(|is_gateway| {
+            let flags = settings.flag_values(is_gateway);
+            let flags = flags.map(|(flag, value)| format!("{flag}={value}"));
+            flags.collect::<Vec<_>>().join(" ")
+        })
+    };
+    for (text, of_gateway, of_sidecar) in [
+        (
+            "connectionSettings: {profile: EDGE, httpIdleTimeout: 9s, httpMergeSlashes: true}",
+            "http-idle-timeout=9s path-normalization=merge-slashes http-idle-timeout=1h http-stream-idle-timeout=5m \
+             http2-max-concurrent-streams=100 http2-stream-window=65536 http2-connection-window=1048576 \
+             http-request-headers-timeout=60s header-underscores=reject path-normalization=decode-and-merge-slashes",
+            "http-idle-timeout=9s path-normalization=merge-slashes",
+        ),
+        (
+            "connectionSettings: {httpPathWithEscapedSlashesAction: KEEP_UNCHANGED}",
+            "path-normalization=base",
+            "path-normalization=base",
+        ),
+        (
+            "connectionSettings: {globalDownstreamConnectionLimit: 5}\n\
+             runtimeValues: {overload.global_downstream_max_connections: '9'}",
+            "max-connections=5 max-connections=9",
+            "max-connections=5 max-connections=9",
+        ),
+        (
+            "proxyHeaders: {attemptCount: {disabled: true}, requestId: {disabled: true}, xForwardedPort: {enabled: true}}",
+            "forwarded-port=true omit-headers=attempt-count,request-id",
+            "forwarded-port=true omit-headers=attempt-count,request-id",
+        ),
+    ] {
+        assert_eq!(flags(text), [of_gateway, of_sidecar], "{text}");
+    }
+    for text in [
+        "connectionSettings: {http2InitialStreamWindowSize: 1}",
+        "runtimeValues: {overload.global_downstream_max_connections: many}",
+    ] {
+        assert!(ProxySettings::parse(&"own".into(), text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn receiver_of_spans_of_the_settings_of_proxies_needs_enable_tracing() {
+    let address = |text: &str| {
+        parse(text)
+            .unwrap()
+            .zipkin_address()
+            .map(ToString::to_string)
+    };
+    let of_proxies = "defaultConfig: {tracing: {zipkin: {address: 'a:1'}}, zipkinAddress: 'b:2'}\n";
+    assert_eq!(address(of_proxies).as_deref(), Some("a:1"));
+    assert_eq!(
+        address("defaultConfig: {zipkinAddress: 'b:2'}\n").as_deref(),
+        Some("b:2")
+    );
+    assert_eq!(
+        address(&format!("enableTracing: false\n{of_proxies}")),
+        None
+    );
+}
+
 /// A proxy's own fields replace those of the mesh as a whole; variables are merged by name.
 #[test]
 fn own_fields_of_a_proxy_come_before_those_of_the_mesh() {
@@ -184,7 +268,7 @@ fn own_fields_of_a_proxy_come_before_those_of_the_mesh() {
     let (own, _) = ProxySettings::parse(&"own".into(), own).unwrap();
     let both = mesh.unwrap().of_proxy(&own);
     let flags = both
-        .flag_values()
+        .flag_values(true)
         .map(|(flag, value)| format!("{flag}={value}"));
     let flags: Vec<String> = flags.collect();
     assert_eq!(flags, ["concurrency=1", "client-cert-header=SANITIZE"]);

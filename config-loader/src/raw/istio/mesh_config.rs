@@ -42,12 +42,20 @@ pub struct MeshConfig {
     pub default_traffic_policy: Field<DefaultTrafficPolicy>,
     /// Namespaces that may use VirtualServices without `exportTo`.
     pub default_virtual_service_export_to: Texts,
+    /// Whether raw TCP connections without a route have no line in the access log. Default: false.
+    pub disable_envoy_listener_log: Field<bool>,
     /// Selectors of namespaces, of which one must match. Default: all namespaces.
     pub discovery_selectors: Field<Vec<Field<NamespaceSelector>>>,
+    /// Maximum time between lookups of a name that fail. Default: 60 s.
+    pub dns_refresh_rate: Field<String>,
+    /// Whether `tracing` of the settings of proxies turns tracing on. Default: true.
+    pub enable_tracing: Field<bool>,
     /// Whether endpoints of the mesh get mutual TLS without a rule. Default: true.
     pub enable_auto_mtls: Field<bool>,
     /// Providers of authorization, tracing, logging and metrics.
     pub extension_providers: Field<Vec<Field<ExtensionProvider>>>,
+    /// Address that traffic to a workload goes to.
+    pub inbound_traffic_policy: Field<InboundTrafficPolicy>,
     /// Locality load balancing settings.
     pub locality_lb_setting: Field<LocalityLoadBalancerSetting>,
     /// TLS within the mesh.
@@ -77,6 +85,14 @@ pub struct MeshConfig {
     pub trust_domain: Field<String>,
     /// Other names of the trust domain.
     pub trust_domain_aliases: Texts,
+}
+
+/// Address that traffic to a workload goes to (`inboundTrafficPolicy`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InboundTrafficPolicy {
+    /// `PASSTHROUGH` (default), to the address that the client dialed, or `LOCALHOST`.
+    pub mode: Field<String>,
 }
 
 /// Providers where no Telemetry names others.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::telemetry::CustomTag;
-use super::{ClientTlsSettings, LabelSelector};
+use super::{ClientTlsSettings, ConnectionSettings, LabelSelector};
 use crate::raw::{Field, Map};
 
 /// ProxyConfig as written.
@@ -32,6 +32,8 @@ pub struct ProxySettings {
     pub ca_certificates_pem: Field<Vec<Field<String>>>,
     /// Number of worker threads; 0 for one per core.
     pub concurrency: Field<i64>,
+    /// Limits and timeouts of connections of clients.
+    pub connection_settings: Field<ConnectionSettings>,
     /// Time for requests in flight to finish when listeners close. Default: 45 s.
     pub drain_duration: Field<String>,
     /// Proxies in front of gateways.
@@ -46,6 +48,8 @@ pub struct ProxySettings {
     pub proxy_headers: Field<ProxyHeaders>,
     /// Variables of the proxy's environment.
     pub proxy_metadata: Field<Map<String>>,
+    /// Values of Envoy's runtime, of which the limit of connections is followed.
+    pub runtime_values: Field<Map<String>>,
     /// Name of the service in traces.
     pub service_cluster: Field<String>,
     /// Port of the health pages. Default: 15020.
@@ -56,10 +60,11 @@ pub struct ProxySettings {
     pub tracing: Field<ProxyTracing>,
     /// Form of the name of the service in traces.
     pub tracing_service_name: Field<String>,
+    /// Older place of `tracing.zipkin.address`.
+    pub zipkin_address: Field<String>,
     pub availability_zone: Field<IgnoredAny>,
     pub binary_path: Field<IgnoredAny>,
     pub config_path: Field<IgnoredAny>,
-    pub connection_settings: Field<IgnoredAny>,
     pub control_plane_auth_policy: Field<IgnoredAny>,
     pub custom_config_file: Field<IgnoredAny>,
     pub discovery_address: Field<IgnoredAny>,
@@ -77,12 +82,10 @@ pub struct ProxySettings {
     pub proxy_bootstrap_template_path: Field<IgnoredAny>,
     pub proxy_stats_matcher: Field<IgnoredAny>,
     pub readiness_probe: Field<IgnoredAny>,
-    pub runtime_values: Field<IgnoredAny>,
     pub sds: Field<IgnoredAny>,
     pub stat_name_length: Field<IgnoredAny>,
     pub stats_compression: Field<IgnoredAny>,
     pub statsd_udp_address: Field<IgnoredAny>,
-    pub zipkin_address: Field<IgnoredAny>,
 }
 
 /// Proxies in front of gateways (`gatewayTopology`).
@@ -116,7 +119,16 @@ pub struct ProxyTracing {
     pub stackdriver: Field<IgnoredAny>,
     /// TLS to the collector.
     pub tls_settings: Field<ClientTlsSettings>,
-    pub zipkin: Field<IgnoredAny>,
+    /// Zipkin, or another receiver of its spans.
+    pub zipkin: Field<ZipkinTracing>,
+}
+
+/// Receiver of spans (`tracing.zipkin`).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ZipkinTracing {
+    /// `HOST:PORT`; `$(NAME)` is a variable of the proxy.
+    pub address: Field<String>,
 }
 
 /// Headers that proxies add (`proxyHeaders`). Fields of type [`IgnoredAny`] have no effect.
@@ -128,14 +140,19 @@ pub struct ProxyHeaders {
     pub server: Field<ServerHeader>,
     /// The request header `x-forwarded-host`.
     pub x_forwarded_host: Field<EnabledHeader>,
-    pub attempt_count: Field<IgnoredAny>,
-    pub envoy_debug_headers: Field<IgnoredAny>,
-    pub forwarded_client_cert: Field<IgnoredAny>,
+    /// The request header `x-envoy-attempt-count`.
+    pub attempt_count: Field<DisabledHeader>,
+    /// Headers with times: `x-envoy-upstream-service-time` and `x-envoy-expected-rq-timeout-ms`.
+    pub envoy_debug_headers: Field<DisabledHeader>,
+    /// Treatment of `x-forwarded-client-cert`.
+    pub forwarded_client_cert: Field<String>,
     pub metadata_exchange_headers: Field<IgnoredAny>,
     pub preserve_http1_header_case: Field<IgnoredAny>,
-    pub request_id: Field<IgnoredAny>,
+    /// The request header `x-request-id`.
+    pub request_id: Field<DisabledHeader>,
     pub set_current_client_cert_details: Field<IgnoredAny>,
-    pub x_forwarded_port: Field<IgnoredAny>,
+    /// The request header `x-forwarded-port`.
+    pub x_forwarded_port: Field<EnabledHeader>,
 }
 
 /// The response header `server`.
@@ -146,6 +163,14 @@ pub struct ServerHeader {
     pub disabled: Field<bool>,
     /// Value. Default: `istio-envoy`.
     pub value: Field<String>,
+}
+
+/// Header that is added by default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DisabledHeader {
+    /// Whether it is left out. Default: false.
+    pub disabled: Field<bool>,
 }
 
 /// Header that is not added by default.

@@ -39,6 +39,14 @@ pub struct MeshConfig {
     pub authorities: Arc<str>,
     /// Whether endpoints of the mesh get mutual TLS only by a rule.
     pub disables_auto_mtls: bool,
+    /// Whether `tracing` of the settings of proxies turns no tracing on.
+    pub disables_tracing: bool,
+    /// Whether raw TCP connections without a route have no line in the access log.
+    pub hides_unrouted: bool,
+    /// Whether traffic to ports of a workload's services goes to the loopback address.
+    pub serves_localhost: bool,
+    /// Maximum time between lookups of a name that fail.
+    pub dns_retry_max: Option<Duration>,
     /// TLS within the mesh.
     pub mesh_tls: TlsDefaults,
     /// TLS of other servers and endpoints.
@@ -49,6 +57,8 @@ pub struct MeshConfig {
     pub exports: DefaultExports,
     /// Selectors of the namespaces whose objects are in effect, of which one must match; empty for all namespaces.
     pub namespaces: Vec<Selector>,
+    /// Networks of clusters, as read at the start.
+    pub networks: Vec<MeshNetwork>,
     /// Hosts or wildcards, and whether they are served by the local cluster alone.
     pub cluster_local: Vec<(Arc<str>, bool)>,
 }
@@ -63,9 +73,17 @@ impl MeshConfig {
         }
     }
 
-    /// Iterates over the values for flags of the proxy that are not given.
-    pub fn flag_values(&self) -> impl Iterator<Item = &FlagValue> {
-        self.flags.iter().chain(self.proxies.flag_values())
+    /// Iterates over the values for flags of a gateway or sidecar that are not given.
+    pub fn flag_values(&self, is_gateway: bool) -> impl Iterator<Item = &FlagValue> {
+        self.flags
+            .iter()
+            .chain(self.proxies.flag_values(is_gateway))
+    }
+
+    /// Receiver of spans where no provider is one, of the settings of proxies.
+    pub fn zipkin_address(&self) -> Option<&Arc<str>> {
+        let address = self.proxies.zipkin_address.as_ref();
+        address.filter(|_| !self.disables_tracing)
     }
 
     /// The provider with this name, in any case. Without one of its own, `envoy` is the log at standard output.
@@ -105,6 +123,17 @@ impl MeshConfig {
             }
         }
     }
+}
+
+/// Network of clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeshNetwork {
+    /// Name.
+    pub name: Arc<str>,
+    /// Names of the clusters whose endpoints are in the network.
+    pub clusters: Vec<Arc<str>>,
+    /// Address and port of its gateway.
+    pub gateway: Option<(Arc<str>, u16)>,
 }
 
 /// Settings of traffic where no DestinationRule or rule has its own.

@@ -23,6 +23,8 @@ pub struct ProxyConfig {
 pub struct ProxySettings {
     /// Values for flags that are not given, by the field that has them.
     pub flags: BTreeMap<&'static str, Vec<FlagValue>>,
+    /// Values of a profile for flags of gateways.
+    pub profile: Option<Vec<FlagValue>>,
     /// Certificates of authorities that the proxy trusts beside those of the mesh, in PEM.
     pub authorities: Option<Arc<str>>,
     /// Whether connections to gateways begin with a PROXY header, where the Gateway does not say.
@@ -37,6 +39,8 @@ pub struct ProxySettings {
     pub tracing: Option<ProxyTracing>,
     /// Variables of the proxy's environment, where it has none of the name.
     pub variables: BTreeMap<String, String>,
+    /// Receiver of spans as written, `HOST:PORT` with variables.
+    pub zipkin_address: Option<Arc<str>>,
 }
 
 /// Name of a flag, and a value for it.
@@ -52,6 +56,7 @@ impl ProxySettings {
         variables.extend(self.variables.clone());
         Self {
             flags,
+            profile: self.profile.clone().or_else(|| wider.profile.clone()),
             authorities: self
                 .authorities
                 .clone()
@@ -65,18 +70,24 @@ impl ProxySettings {
             service_name: self.service_name.or(wider.service_name),
             tracing: self.tracing.clone().or_else(|| wider.tracing.clone()),
             variables,
+            zipkin_address: self
+                .zipkin_address
+                .clone()
+                .or_else(|| wider.zipkin_address.clone()),
         }
     }
 
     /// Settings beside flags that are read when a proxy starts.
     pub fn read_at_start(&self) -> impl PartialEq {
         let names = (self.service_cluster.clone(), self.service_name);
-        (self.variables.clone(), names)
+        (self.variables.clone(), names, self.zipkin_address.clone())
     }
 
-    /// Iterates over the values for flags.
-    pub fn flag_values(&self) -> impl Iterator<Item = &FlagValue> {
-        self.flags.values().flatten()
+    /// Iterates over the values for flags of a gateway or sidecar. The first value of a flag counts.
+    pub fn flag_values(&self, is_gateway: bool) -> impl Iterator<Item = &FlagValue> {
+        let profile = self.profile.iter().flatten();
+        let profile = profile.filter(move |_| is_gateway);
+        self.flags.values().flatten().chain(profile)
     }
 }
 

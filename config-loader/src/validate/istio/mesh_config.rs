@@ -1,5 +1,6 @@
 //! MeshConfig: validation.
 
+mod networks;
 mod providers;
 mod scope;
 mod telemetry;
@@ -19,6 +20,7 @@ use crate::raw::Field;
 use crate::raw::istio::MeshConfig as Raw;
 use crate::resource::istio::{MeshConfig, ProxySettings, TrafficDefaults};
 use crate::validate::{api, scalar};
+pub use networks::mesh_networks;
 
 /// Fields that have no effect.
 pub fn without_effect() -> impl Iterator<Item = &'static str> {
@@ -44,12 +46,20 @@ pub fn mesh_config(raw: &Raw, root: &Node, check: &mut Check<'_>) -> MeshConfig 
         path_normalization: path_normalization(raw, check),
         authorities: tls::authorities(&raw.ca_certificates, check),
         disables_auto_mtls: raw.enable_auto_mtls.get() == Some(&false),
+        disables_tracing: raw.enable_tracing.get() == Some(&false),
+        hides_unrouted: shared::flag(&raw.disable_envoy_listener_log),
+        serves_localhost: raw.inbound_traffic_policy.get().is_some_and(|policy| {
+            let modes = [("LOCALHOST", true), ("PASSTHROUGH", false)];
+            api::enum_of(&policy.mode, &modes, check).unwrap_or(false)
+        }),
+        dns_retry_max: scalar::duration(&raw.dns_refresh_rate, check),
         mesh_tls: tls::defaults(&raw.mesh_mtls, check),
         tls: tls::defaults(&raw.tls_defaults, check),
         traffic: traffic_defaults(raw, check),
         exports: scope::exports(raw, check),
         namespaces: scope::namespaces(&raw.discovery_selectors, check),
         cluster_local: scope::cluster_local(&raw.service_settings, check),
+        networks: Vec::new(),
     }
 }
 

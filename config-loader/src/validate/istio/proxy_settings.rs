@@ -6,10 +6,11 @@ use std::sync::Arc;
 use traffic::trace::Percent;
 
 use super::authorities::authority;
+use super::connection_settings::{self, connection_flags};
 use super::telemetry::{custom_tags, percentage};
 use super::without_effect::OF_PROXIES;
 use super::{Check, shared};
-use crate::diagnostic::codes::istio::{MC006, MC101};
+use crate::diagnostic::codes::istio::{MC006, MC101, MC106};
 use crate::parse::Node;
 use crate::raw::istio::{
     ClientTlsSettings, GatewayTopology, ProxyHeaders, ProxySettings as Raw,
@@ -43,8 +44,22 @@ pub fn proxy_settings(
     check: &mut Check<'_>,
 ) -> ProxySettings {
     OF_PROXIES.report(root, prefix, check);
+    let connections = raw.connection_settings.get();
+    let connections = connections
+        .map(|settings| connection_flags(settings, raw.connection_settings.span(), check));
+    let mut flags = flags(raw, check);
+    // the more specific field comes first
+    let limit = connection_settings::of_runtime(&raw.runtime_values, check);
+    let profile = connections.as_ref().map(|one| one.of_gateways.clone());
+    if let Some(connections) = connections {
+        flags.insert("connectionSettings", connections.set);
+    }
+    if let Some(limit) = limit {
+        flags.insert("runtimeValues", vec![limit]);
+    }
     ProxySettings {
-        flags: flags(raw, check),
+        flags,
+        profile: profile.filter(|profile| !profile.is_empty()),
         authorities: authorities(&raw.ca_certificates_pem, check),
         has_proxy_header: (raw.gateway_topology.get())
             .map(|topology| topology.proxy_protocol.is_set()),
@@ -64,7 +79,15 @@ pub fn proxy_settings(
         ),
         tracing: raw.tracing.get().map(|raw| tracing(raw, check)),
         variables: variables(&raw.proxy_metadata),
+        zipkin_address: zipkin_address(raw),
     }
+}
+
+fn zipkin_address(raw: &Raw) -> Option<Arc<str>> {
+    let tracing = raw.tracing.get();
+    let zipkin = tracing.and_then(|tracing| tracing.zipkin.get());
+    let address = zipkin.and_then(|zipkin| shared::text_arc(&zipkin.address));
+    address.or_else(|| shared::text_arc(&raw.zipkin_address))
 }
 
 /// Returns variables of the environment.
@@ -147,7 +170,7 @@ fn blocks(raw: &Raw, flags: &mut BTreeMap<&'static str, Vec<FlagValue>>, check: 
         flags.insert("gatewayTopology", of_topology(topology, check));
     }
     if let Some(headers) = raw.proxy_headers.get() {
-        flags.insert("proxyHeaders", of_headers(headers));
+        flags.insert("proxyHeaders", of_headers(headers, check));
     }
     let tls = raw
         .tracing
@@ -192,7 +215,7 @@ fn of_collector_tls(raw: &ClientTlsSettings, check: &mut Check<'_>) -> Vec<FlagV
     files.collect()
 }
 
-fn of_headers(raw: &ProxyHeaders) -> Vec<FlagValue> {
+fn of_headers(raw: &ProxyHeaders, check: &mut Check<'_>) -> Vec<FlagValue> {
     let server = raw.server.get();
     let is_kept = server.is_some_and(|server| shared::flag(&server.disabled));
     let name = server.and_then(|server| shared::text(&server.value));
@@ -201,7 +224,29 @@ fn of_headers(raw: &ProxyHeaders) -> Vec<FlagValue> {
     let has_host = host.is_some_and(|host| shared::flag(&host.enabled));
     let name = name.map(|name| ("server-name", name.to_owned()));
     let host = has_host.then(|| ("forwarded-host", "true".to_owned()));
-    name.into_iter().chain(host).collect()
+    let port = raw.x_forwarded_port.get();
+    let has_port = port.is_some_and(|port| shared::flag(&port.enabled));
+    let port = has_port.then(|| ("forwarded-port", "true".to_owned()));
+    let details = api::enum_of(&raw.forwarded_client_cert, &CERT_DETAILS, check).flatten();
+    if details.is_some_and(|details| details != "SANITIZE_SET") {
+        let message = "sidecars pass on only the certificate that they have verified";
+        let found = check.note(MC106, raw.forwarded_client_cert.span(), message);
+        found.help("gateways follow the field; sidecars have SANITIZE_SET");
+    }
+    let details = details.map(|it| ("client-cert-header", it.to_owned()));
+    let omitted = [
+        ("attempt-count", &raw.attempt_count),
+        ("debug", &raw.envoy_debug_headers),
+        ("request-id", &raw.request_id),
+    ];
+    let omitted = omitted.into_iter().filter_map(|(name, header)| {
+        let header = header.get()?;
+        shared::flag(&header.disabled).then_some(name)
+    });
+    let omitted = omitted.collect::<Vec<_>>().join(",");
+    let omitted = (!omitted.is_empty()).then_some(("omit-headers", omitted));
+    let all = [name, host, port, details, omitted];
+    all.into_iter().flatten().collect()
 }
 
 fn tracing(raw: &RawTracing, check: &mut Check<'_>) -> ProxyTracing {

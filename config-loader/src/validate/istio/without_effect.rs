@@ -18,14 +18,6 @@ pub(super) struct WithoutEffect {
 pub(super) const OF_MESH: WithoutEffect = WithoutEffect {
     missing: &[
         (
-            "disableEnvoyListenerLog",
-            "filter the log by a Telemetry: `has(request.path)` is true for requests",
-        ),
-        (
-            "dnsRefreshRate",
-            "remove it: names are resolved again as their records say",
-        ),
-        (
             "enableEnvoyAccessLogService",
             "log by a provider `envoyFileAccessLog`",
         ),
@@ -33,14 +25,9 @@ pub(super) const OF_MESH: WithoutEffect = WithoutEffect {
             "enablePrometheusMerge",
             "scrape the application and the proxy: metrics of the application are on its own port only",
         ),
-        ("enableTracing", "name the collector by `--otlp-endpoint`"),
         (
             "inboundClusterStatName",
             "remove it: there are no statistics of Envoy; see docs/metrics.md",
-        ),
-        (
-            "inboundTrafficPolicy",
-            "listen on the address of the pod, or on all addresses: requests go to the address that the client dialed",
         ),
         (
             "outboundClusterStatName",
@@ -67,20 +54,12 @@ pub(super) const OF_MESH: WithoutEffect = WithoutEffect {
         "ingressService",
         "verifyCertificateAtClient",
     ],
-    followed: &[
-        ("enablePrometheusMerge", "true"),
-        ("enableTracing", "false"),
-        ("inboundTrafficPolicy", "PASSTHROUGH"),
-    ],
+    followed: &[("enablePrometheusMerge", "true")],
 };
 
 /// Fields of the settings of proxies.
 pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
     missing: &[
-        (
-            "connectionSettings",
-            "see docs/limits.md for the limits and timeouts of connections",
-        ),
         (
             "customConfigFile",
             "remove it: there is no bootstrap of Envoy",
@@ -91,14 +70,9 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
         ),
         ("envoyMetricsService", SCRAPE),
         ("privateKeyProvider", "mount the key as a file"),
-        ("proxyHeaders.attemptCount", HEADERS),
-        ("proxyHeaders.envoyDebugHeaders", HEADERS),
-        ("proxyHeaders.forwardedClientCert", HEADERS),
         ("proxyHeaders.metadataExchangeHeaders", HEADERS),
         ("proxyHeaders.preserveHttp1HeaderCase", HEADERS),
-        ("proxyHeaders.requestId", HEADERS),
         ("proxyHeaders.setCurrentClientCertDetails", HEADERS),
-        ("proxyHeaders.xForwardedPort", HEADERS),
         (
             "proxyBootstrapTemplatePath",
             "remove it: there is no bootstrap of Envoy",
@@ -112,10 +86,6 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
             "probe the application by its own health checks",
         ),
         (
-            "runtimeValues",
-            "remove it: there is no runtime of Envoy; see docs/limits.md",
-        ),
-        (
             "statsCompression",
             "remove it: pages are compressed for clients that ask for it",
         ),
@@ -124,8 +94,6 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
         ("tracing.lightstep", TRACES),
         ("tracing.openCensusAgent", TRACES),
         ("tracing.stackdriver", TRACES),
-        ("tracing.zipkin", "name a provider `zipkin` in a Telemetry"),
-        ("zipkinAddress", "name a provider `zipkin` in a Telemetry"),
     ],
     of_others: &[
         "availabilityZone",
@@ -165,9 +133,7 @@ impl WithoutEffect {
                 continue;
             };
             let is_followed = |(field, wanted): &(&str, &str)| {
-                let value = parent.get(name);
-                let value = value.map(|value| value.get("mode").unwrap_or(value));
-                field == path && value.and_then(setting).as_deref() == Some(*wanted)
+                field == path && parent.get(name).and_then(setting).as_deref() == Some(*wanted)
             };
             if !self.followed.iter().any(is_followed) {
                 let message = format!("`{prefix}{path}` has no effect");

@@ -8,10 +8,12 @@ mod clients;
 mod covers;
 mod effects;
 mod gateways;
+mod names;
 mod paths;
 mod policies;
 mod tokens;
 
+use names::KnownNames;
 use policies::Policies;
 
 use crate::Fleet;
@@ -29,7 +31,11 @@ pub(super) fn check(set: &ResourceSet, fleet: &Fleet, found: &mut Vec<Diagnostic
     tokens::check_claims(set, found);
     gateways::check_targets(set, found);
     let policies = Policies::new(set, fleet.root_namespace());
+    let known = KnownNames::new(set);
     for policy in &policies.all {
+        names::check_namespace(&policies, policy, fleet, found);
+        names::check_principals(&policies, policy, fleet, &known, found);
+        names::check_hosts(&policies, policy, found);
         policies.check_selector(policy, found);
         policies.check_raw_ports(policy, found);
         policies.check_plain_text(policy, found);

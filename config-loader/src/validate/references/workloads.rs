@@ -101,6 +101,16 @@ impl<'a> Workloads<'a> {
         self.0.contains_key(namespace)
     }
 
+    /// Whether no workload of any namespace is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Iterates over the namespaces with known workloads.
+    pub(super) fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().copied()
+    }
+
     /// Whether a selector may select a known workload of the namespace.
     pub(super) fn may_select(&self, namespace: &str, selector: &Labels) -> bool {
         self.of(namespace).any(|known| known.may_have(selector))

@@ -28,6 +28,7 @@ use crate::codec::watchdog::ConnectionActivity;
 use crate::exchange::downstream::body::{CutOff, HandedOver, Lane};
 use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
+use crate::telemetry::CloseReason;
 use wire::http1::request::decoder::{Decoder, Limits};
 use wire::http1::request::head::{BodyKind, Head};
 use wire::http1::response::encoder::{self, Encoding, MethodKind, RequestTraits};
@@ -140,6 +141,11 @@ impl<'a, A: Handler> Driver<'a, A> {
         }
     }
 
+    /// Notes the reason for which the connection will close.
+    pub(super) fn ends(&mut self, reason: CloseReason) {
+        self.socket.ends(reason);
+    }
+
     /// Returns the state to keep while the connection is parked.
     pub(super) fn past(&self) -> ParkedState {
         ParkedState {
@@ -242,8 +248,10 @@ impl<'a, A: Handler> Driver<'a, A> {
             takes_trailers: head.takes_trailers,
         };
         let body = self.body(&head, cx);
-        let request = head.request.map(|()| body);
-        match check::head(&request, self.server.settings.http1.http10) {
+        let mut request = head.request.map(|()| body);
+        let settings = &self.server.settings;
+        let checked = settings.underscores.apply(request.headers_mut());
+        match checked.and_then(|()| check::head(&request, settings.http1.http10)) {
             Ok(()) => {
                 let answer = self.server.handler.answer(self.connection, request);
                 self.answer.set(Some(answer));

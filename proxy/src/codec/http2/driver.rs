@@ -26,6 +26,7 @@ use crate::exchange::downstream::body::{Lane, Outbound};
 use crate::exchange::downstream::connection::Unreached;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::clock::Turn;
+use crate::telemetry::CloseReason;
 use wire::http2::Reason;
 use wire::http2::head;
 use wire::http2::output::SLICES;
@@ -128,6 +129,11 @@ impl<'a, A: Handler> Driver<'a, A> {
     /// Whether a request head is incomplete.
     pub(super) fn is_in_head(&self) -> bool {
         self.engine.is_in_block() || (self.engine.open() == 0 && !self.rest.is_empty())
+    }
+
+    /// Notes the reason for which the connection will close.
+    pub(super) fn ends(&mut self, reason: CloseReason) {
+        self.socket.ends(reason);
     }
 
     /// Returns the protocol engine.
@@ -484,7 +490,9 @@ impl<'a, A: Handler> Driver<'a, A> {
         *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = head.headers;
         let server = self.server;
-        if let Err(refusal) = check::head(&request, Http10::Accept) {
+        let underscores = server.settings.underscores.apply(request.headers_mut());
+        let checked = underscores.and_then(|()| check::head(&request, Http10::Accept));
+        if let Err(refusal) = checked {
             let status = server.refuse(self.connection, &request, refusal);
             self.slots[place].answered = true;
             let has_text =

@@ -21,6 +21,7 @@ use crate::codec::accepted::AcceptedConnection;
 use crate::codec::handler::Handler;
 use crate::exchange::tcp::DownstreamTcp;
 use crate::snapshot::OpaqueRoutes;
+use crate::telemetry::CloseReason;
 
 /// Maximum bytes of the endpoint that are held back; the rest stays in the kernel.
 const HELD_BYTES_MAX: usize = 4096;
@@ -46,7 +47,11 @@ impl<A: Handler> AcceptedConnection<A> {
             is_undecided: true,
             ..self.asked(Some(routes))
         };
-        Box::pin(self.open(asked)).await
+        let opened = Box::pin(self.open(asked)).await;
+        if opened.is_none() {
+            self.socket.ends(CloseReason::Refused);
+        }
+        opened
     }
 
     /// Waits until the client or the endpoint speaks. Bytes of the client stay unread.
@@ -123,6 +128,7 @@ impl<A: Handler> AcceptedConnection<A> {
     ) {
         let server_name = server_name.map(Arc::from);
         if let Err(refusal) = met.record.decided(self.tls.take(), server_name).await {
+            self.socket.ends(CloseReason::Policy);
             return met.record.refuse(&refusal);
         }
         let guard = guard.map(|passes| Box::new(FirstBytesGuard::new(passes)));

@@ -13,6 +13,8 @@ pub struct Timeouts {
     pub idle: Duration,
     /// The same during a drain, for HTTP/1: long enough for a request that is already sent. Default: 1 s.
     pub drain_idle: Duration,
+    /// Time after which an HTTP connection takes no further request. Default: none.
+    pub duration_max: Option<Duration>,
     /// Time to finish once the listener was closed or the proxy drains. Default: 45 s.
     pub drain: Duration,
     /// Time to finish for a connection that a changed security policy forbids. Default: 45 s.
@@ -26,6 +28,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(3600),
+            duration_max: None,
             drain_idle: Duration::from_secs(1),
             drain: Duration::from_secs(45),
             policy_drain: Duration::from_secs(45),

@@ -59,6 +59,7 @@ impl Clusters {
                 identity: Identity {
                     tracing: edge.identity.tracing.clone(),
                     traces_by_flags: edge.identity.traces_by_flags,
+                    traces_by_address: edge.identity.traces_by_address,
                     ..gateway_identity(key(site.name))
                 },
                 exports: edge.exports.clone().named(site.name),

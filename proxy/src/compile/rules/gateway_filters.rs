@@ -19,9 +19,9 @@ use traffic::filter::{
 pub(super) fn cors(written: &Written) -> Cors {
     Cors {
         origins: written.allow_origins.iter().map(origin).collect(),
-        methods: Listed::new(&written.allow_methods),
-        headers: Listed::new(&written.allow_headers),
-        expose: exposed(written),
+        methods: Listed::new(&written.allow_methods).spaced(),
+        headers: Listed::new(&written.allow_headers).spaced(),
+        expose: exposed(written).spaced(),
         max_age: Some(cors::seconds(written.max_age)),
         credentials: written.allow_credentials,
         preflights: Preflights::Strict,

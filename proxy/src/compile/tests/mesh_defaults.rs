@@ -142,3 +142,24 @@ fn change_of_the_mesh_rebuilds_parts_that_read_it_only() {
     let [_, listener] = compiled(&mut world, "defaultHttpRetryPolicy: {attempts: 5}");
     assert!(!listener);
 }
+
+#[test]
+fn traffic_to_a_workload_goes_to_its_loopback_address_where_the_mesh_says_so() {
+    let own = "Service default/web {selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}";
+    let endpoints = |config: &str| {
+        let mut world = World::sidecar(&[]);
+        world.identity.mesh_config = mesh(config);
+        world.put(&load(&[own]));
+        let id = world.registry.cluster("inbound|8080||").id;
+        let cluster = world.snapshot.cluster(id).unwrap();
+        let endpoints = cluster.endpoints().iter();
+        let endpoints: Vec<_> = endpoints.map(|one| one.address.to_string()).collect();
+        (endpoints, cluster.dialed.is_some())
+    };
+    assert_eq!(endpoints("{}\n"), (vec![], true));
+    let localhost = "inboundTrafficPolicy: {mode: LOCALHOST}\n";
+    assert_eq!(
+        endpoints(localhost),
+        (vec!["127.0.0.1:8080".to_owned()], false)
+    );
+}

@@ -117,6 +117,25 @@ async fn names_of_imports_are_renewed_at_a_slower_rate() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pause_after_failed_lookups_is_at_most_that_of_the_mesh() {
+    let answers = (0..6).map(|_| Err("no such host".to_owned())).collect();
+    let (lookup, asked) = scripted(answers);
+    let (sender, _changed) = mpsc::channel(8);
+    let mut follower = Follower::new(lookup, Arc::default(), sender);
+    follower.set_retry_max(Some(Duration::from_secs(3)));
+    follower.follow(&names("a.example"));
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    follower.set_retry_max(None);
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let asked = asked.lock().unwrap().clone();
+    let gaps: Vec<u64> = asked
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_secs())
+        .collect();
+    assert_eq!(gaps, [1, 2, 3, 3, 3]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn failed_lookup_keeps_the_last_addresses_and_backs_off() {
     let failures = (0..8).map(|_| Err("no such host".to_owned()));
     let answers = std::iter::once(found(vec![ip(1)], Duration::from_secs(10)))

@@ -3,14 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, CACHE_CONTROL, HOST, HeaderMap};
-use hyper::{Request, Uri};
+use hyper::header::{ACCEPT, CACHE_CONTROL, HOST, HeaderMap, HeaderValue};
+use hyper::http::uri::PathAndQuery;
+use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use jwt::{KEYS_BYTES_MAX, Keys};
@@ -21,12 +23,18 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::control::certificates::root_store;
+use crate::exchange::Worker;
+use crate::exchange::service_call::{ServiceCall, head};
 use crate::jwks::RemoteKeys;
+use crate::upstream::Client;
 use traffic::claims::{Claim, Claims};
 
 /// Time after which keys are fetched again, unless the server says another one within [`RENEWAL_RANGE`].
 const RENEWAL: Duration = Duration::from_secs(300);
 const RENEWAL_RANGE: (u64, u64) = (60, 86_400);
+
+/// Maximum time of a call; that of a fetch is shorter.
+const CALL_MAX: Duration = Duration::from_secs(60);
 
 /// Settings of fetching key sets.
 #[derive(Clone, Debug)]
@@ -43,13 +51,15 @@ pub struct KeySetSettings {
 pub(super) struct Fetcher {
     tls: TlsConnector,
     blocked: Vec<IpNet>,
+    /// Worker whose connections go to known services.
+    worker: Rc<Worker>,
 }
 
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 impl Fetcher {
-    pub(super) fn new(settings: &KeySetSettings) -> Result<Self, String> {
+    pub(super) fn new(settings: &KeySetSettings, worker: Rc<Worker>) -> Result<Self, String> {
         let roots = root_store(settings.authorities.as_deref())?;
         let config = ClientConfig::builder_with_provider(Arc::new(
             rustls::crypto::aws_lc_rs::default_provider(),
@@ -61,6 +71,7 @@ impl Fetcher {
         Ok(Self {
             tls: TlsConnector::from(Arc::new(config)),
             blocked: settings.blocked.clone(),
+            worker,
         })
     }
 
@@ -89,6 +100,9 @@ impl Fetcher {
 
     async fn get(&self, url: &str) -> Result<(HeaderMap, Bytes), String> {
         let uri: Uri = url.parse().map_err(|_| format!("`{url}` is not a URL"))?;
+        if let Some(answer) = self.get_from_service(url, &uri).await {
+            return answer;
+        }
         let authority = uri
             .authority()
             .ok_or_else(|| format!("`{url}` has no host"))?
@@ -128,6 +142,43 @@ impl Fetcher {
                 _ = &mut connection, if is_open => is_open = false,
             }
         }
+    }
+
+    /// Asks a known service, whose DestinationRule applies; `None` for another host.
+    async fn get_from_service(
+        &self,
+        url: &str,
+        uri: &Uri,
+    ) -> Option<Result<(HeaderMap, Bytes), String>> {
+        let snapshot = self.worker.snapshot();
+        let service = snapshot.key_set_service(url)?;
+        let target = uri.path_and_query().cloned();
+        let target = target.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let mut parts = head(Method::GET, Uri::from(target));
+        let json = HeaderValue::from_static("application/json");
+        parts.headers.insert(ACCEPT, json);
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let call = ServiceCall {
+            worker: &self.worker,
+            snapshot: &snapshot,
+            service,
+            client: Client {
+                source: nowhere,
+                destination: nowhere,
+            },
+            timeout: CALL_MAX,
+            record: None,
+        };
+        let response = call.whole(parts, Bytes::new(), None).await;
+        let response = response.and_then(|response| {
+            let (status, headers) = (response.head.status, response.head.headers);
+            Ok((status, headers, response.body?))
+        });
+        Some(match response {
+            Ok((StatusCode::OK, headers, body)) => Ok((headers, body)),
+            Ok((status, ..)) => Err(format!("`{url}` answered {status}")),
+            Err(error) => Err(format!("`{url}`: {error}")),
+        })
     }
 
     async fn connect(&self, uri: &Uri, host: &str) -> Result<Box<dyn Io>, String> {

@@ -42,9 +42,14 @@ impl RequestPolicy {
         } else {
             None
         };
-        let times = Times::new(timeout::effective(timeout, client), per_try);
+        let settings = &context.worker.settings;
+        let timeout = timeout::effective(timeout, client);
+        let timeout = timeout.into_iter().chain(settings.request_time_max).min();
+        let times = Times::new(timeout, per_try);
         if let Some(time) = times.first_attempt() {
-            headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
+            if !settings.omitted.debug {
+                headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
+            }
             if grpc {
                 headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(time));
             }

@@ -11,7 +11,8 @@ use super::machine::{Causes, Machine, Retry, Step};
 use super::request::{AttemptResult, ForwardedRequest, drain};
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
-use crate::exchange::select::target::Tried;
+use crate::exchange::select::target::{PickedEndpoint, Tried};
+use crate::exchange::worker::Worker;
 use crate::telemetry::Counter;
 use traffic::error::{Error, Kind};
 use traffic::filter::retry::Reason;
@@ -50,7 +51,8 @@ pub(super) async fn run(
         // held until the attempt is over: the step of a retry has its permit
         let next = worker.random(|rng| machine.next(causes, &facts, rng));
         record.add_flags(next.flags);
-        next.counters.iter().for_each(|one| worker.count(*one));
+        let counted = next.counters.iter();
+        counted.for_each(|one| count(worker, &forwarded.picked, *one));
         let begun = match &next.step {
             Step::Done => return attempted,
             Step::Replay(cause) => {
@@ -112,8 +114,16 @@ async fn begin(
     }
     let picked = (forwarded.picked).for_retry(context.worker, tried, retry.choice);
     forwarded.redirect(context, picked.ok_or(Kind::NoHealthyUpstream)?, record)?;
-    context.worker.count(counter);
+    count(context.worker, &forwarded.picked, counter);
     Ok(())
+}
+
+/// Counts for all destinations, and for that of an endpoint.
+fn count(worker: &Worker, picked: &PickedEndpoint, counter: Counter) {
+    worker.count(counter);
+    if let Some(kind) = counter.of_destination() {
+        picked.cluster().state.events.add(kind, 1);
+    }
 }
 
 /// Waits; ends early with the timeout of the request.

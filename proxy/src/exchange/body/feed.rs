@@ -9,6 +9,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::Frame;
 
+use super::held::HeldBytes;
 use traffic::error::BoxError;
 
 /// Maximum number of bytes of one body that are queued for its mirror.
@@ -22,7 +23,8 @@ pub const MIRRORS_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct Mirroring {
     /// Copies in flight.
     pub active: Cell<usize>,
-    bytes: Cell<usize>,
+    /// Bytes of all queues.
+    pub bytes: HeldBytes,
 }
 
 /// The reason why the body of a copy is incomplete.

@@ -3,7 +3,7 @@
 //! The body streams: data from the client goes to the current attempt at once, and is buffered as well. Beyond a limit
 //! the buffer is dropped, and a request whose body was read that far is not retried.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,6 +15,7 @@ use hyper::body::{Body, Frame};
 use smallvec::SmallVec;
 
 use crate::exchange::body::feed::Feed;
+use crate::exchange::body::held::HeldBytes;
 use crate::exchange::body::progress::Progress;
 use crate::exchange::downstream::body::DownstreamBody;
 use traffic::error::BoxError;
@@ -28,7 +29,7 @@ const COPIED_BELOW: usize = 4096;
 /// Memory limit of one worker for request bodies that may be sent again.
 #[derive(Debug)]
 pub struct ReplayBudget {
-    used: Cell<usize>,
+    used: HeldBytes,
     max: usize,
     /// Maximum number of bytes for one body.
     body_max: usize,
@@ -36,9 +37,9 @@ pub struct ReplayBudget {
 
 impl ReplayBudget {
     /// Creates a budget of `max` bytes, of which one body takes at most `body_max`.
-    pub fn new(max: usize, body_max: usize) -> Rc<Self> {
+    pub fn new(used: HeldBytes, max: usize, body_max: usize) -> Rc<Self> {
         Rc::new(Self {
-            used: Cell::new(0),
+            used,
             max,
             body_max,
         })

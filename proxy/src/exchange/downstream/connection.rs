@@ -124,9 +124,12 @@ impl<'a> PeerIdentity<'a> {
         Peer::parse(only)
     }
 
-    /// URI of the client's identity in the mesh.
+    /// URI of the client's identity in the mesh, if authorities of the mesh have verified it. A server with authorities of
+    /// its own proves none: they could name any workload.
     pub fn mesh_principal(self) -> Option<&'a str> {
-        self.of_mesh().and(self.principal())
+        let (peer, server) = (self.of_mesh()?, self.0?.server.as_ref()?);
+        let is_proven = server.proves_mesh_identity(peer.trust_domain);
+        self.principal().filter(|_| is_proven)
     }
 
     /// First URI of the client's certificate, such as `spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT`.

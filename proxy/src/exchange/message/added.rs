@@ -11,6 +11,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::{Origin, X_FORWARDED_FOR, X_FORWARDED_PROTO};
+use crate::exchange::settings::ExchangeSettings;
 use traffic::filter::Scheme;
 use traffic::trace::{self, TraceContext};
 
@@ -21,6 +22,8 @@ pub const X_ENVOY_ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-a
 pub(super) const X_FORWARDED_CLIENT_CERT: HeaderName =
     HeaderName::from_static("x-forwarded-client-cert");
 const X_ENVOY_EXTERNAL_ADDRESS: HeaderName = HeaderName::from_static("x-envoy-external-address");
+/// Port that the client dialed.
+pub(super) const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const X_ENVOY_INTERNAL: HeaderName = HeaderName::from_static("x-envoy-internal");
 
 /// Header fields that the proxy adds to an upstream request.
@@ -34,6 +37,10 @@ pub struct Added<'a> {
     caller: Option<Caller<'a>>,
     /// Scheme of the client.
     pub(super) scheme: Option<Scheme>,
+    /// Port that the client dialed, if it is forwarded.
+    pub(super) port: Option<u16>,
+    /// Whether the number of the attempt is added.
+    counts_attempts: bool,
     /// Request id.
     pub(super) request_id: Option<[u8; 36]>,
     /// Trace context.
@@ -54,9 +61,10 @@ impl<'a> Added<'a> {
     pub(super) fn to(
         connection: &'a Connection,
         origin: &Origin,
-        is_sidecar: bool,
+        settings: &ExchangeSettings,
         internal: bool,
     ) -> Self {
+        let is_sidecar = settings.is_sidecar;
         let handshake = connection.tls.as_deref();
         let caller = || match internal {
             true => Caller::Internal,
@@ -67,6 +75,8 @@ impl<'a> Added<'a> {
             certificate: handshake.and_then(|handshake| handshake.client_cert.as_ref()),
             caller: (!is_sidecar).then(caller),
             scheme: Some(origin.scheme),
+            port: (settings.forwarded_port).then(|| connection.client.destination.port()),
+            counts_attempts: !settings.omitted.attempt_count,
             request_id: None,
             trace: None,
         }
@@ -74,8 +84,11 @@ impl<'a> Added<'a> {
 
     /// Inserts the fields into the headers of an upstream request, replacing those with the same names.
     pub fn insert_into(self, headers: &mut HeaderMap) {
+        let counts_attempts = self.counts_attempts;
         self.show(headers);
-        headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
+        if counts_attempts {
+            headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
+        }
     }
 
     /// Inserts the fields for matching and edits, without the number of the attempt.
@@ -97,6 +110,9 @@ impl<'a> Added<'a> {
         }
         if let Some(scheme) = self.scheme {
             headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.as_str()));
+        }
+        if let Some(port) = self.port {
+            headers.insert(X_FORWARDED_PORT, HeaderValue::from(port));
         }
         if let Some(id) = &self.request_id {
             let id = HeaderValue::from_bytes(id);
@@ -133,10 +149,15 @@ impl<'a> Added<'a> {
             Some(Scheme::Https) => line(b"x-forwarded-proto: ", b"https"),
             None => {}
         }
+        if let Some(port) = self.port {
+            line(b"x-forwarded-port: ", HeaderValue::from(port).as_bytes());
+        }
         if let Some(id) = &self.request_id {
             line(b"x-request-id: ", id);
         }
-        line(b"x-envoy-attempt-count: ", b"1");
+        if self.counts_attempts {
+            line(b"x-envoy-attempt-count: ", b"1");
+        }
         if let Some(context) = &self.trace {
             trace::headers::each(context, context.child(1), |name, value| {
                 for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {

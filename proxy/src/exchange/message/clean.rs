@@ -13,7 +13,8 @@ use hyper::header::{
 use rand::Rng;
 
 use super::added::{
-    Added, X_ENVOY_ATTEMPT_COUNT, X_FORWARDED_CLIENT_CERT, X_REQUEST_ID, insert_trace,
+    Added, X_ENVOY_ATTEMPT_COUNT, X_FORWARDED_CLIENT_CERT, X_FORWARDED_PORT, X_REQUEST_ID,
+    insert_trace,
 };
 use super::headers::{X_FORWARDED_HOST, X_STRAIT_FROM_CLUSTER};
 use crate::exchange::downstream::connection::Connection;
@@ -122,8 +123,12 @@ impl<'a> Cleaned<'a> {
 
     /// Completes the fields for sending: returns all of them, or `None` if they were inserted already and only the
     /// number of the attempt is added here.
-    pub fn complete(&mut self, headers: &mut HeaderMap) -> Option<Added<'a>> {
-        if self.added.is_none() {
+    pub fn complete(
+        &mut self,
+        headers: &mut HeaderMap,
+        settings: &ExchangeSettings,
+    ) -> Option<Added<'a>> {
+        if self.added.is_none() && !settings.omitted.attempt_count {
             headers.insert(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from_static("1"));
         }
         self.added.take()
@@ -225,12 +230,13 @@ fn forward<'a>(
     let extended = headers.keys().any(|name| name.as_str().starts_with("x-"));
     let passed_on = extended && headers.contains_key(X_FORWARDED_FOR);
     let internal = settings.internal_addresses.include(connection, passed_on);
-    let mut added = Added::to(connection, origin, settings.is_sidecar, internal);
+    let mut added = Added::to(connection, origin, settings, internal);
     let is_verified = added.certificate.is_some();
     let certificates = settings.client_cert_header;
     added.certificate = added.certificate.filter(|_| certificates.has_own());
+    let made_id = |rng| (!settings.omitted.request_id).then(|| uuid(rng));
     if !extended {
-        added.request_id = Some(uuid(rng));
+        added.request_id = made_id(rng);
         let trust = Trust {
             internal,
             controls: false,
@@ -258,10 +264,13 @@ fn forward<'a>(
     if settings.is_sidecar && headers.contains_key(X_FORWARDED_PROTO) {
         added.scheme = None;
     }
+    if settings.is_sidecar && headers.contains_key(X_FORWARDED_PORT) {
+        added.port = None;
+    }
     let keeps_id = settings.is_sidecar || internal || settings.keep_request_id;
     let is_id_kept = keeps_id && headers.contains_key(X_REQUEST_ID);
     if !is_id_kept {
-        added.request_id = Some(uuid(rng));
+        added.request_id = made_id(rng);
     }
     added.show(headers);
     let trust = Trust {

@@ -31,4 +31,6 @@ pub struct End<'a> {
     pub stats: &'a Arc<RequestStats>,
     /// Trace of the request.
     pub trace: Option<&'a TraceContext>,
+    /// Whether the request has spans, which may have tags with operators.
+    pub has_spans: bool,
 }

@@ -16,7 +16,7 @@ use crate::exchange::downstream::origin::X_FORWARDED_FOR;
 use crate::exchange::message::headers::X_REQUEST_ID;
 use crate::exchange::record::end::{End, Outcome};
 use crate::exchange::record::log_choice::LogChoice;
-use crate::exchange::record::planned::Planned;
+use crate::exchange::record::planned::{Planned, TagValues};
 use crate::exchange::record::refused;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
@@ -139,14 +139,14 @@ impl LogFields {
             .is_some_and(|planned| planned.counts())
     }
 
-    /// Sends the line to the logger.
+    /// Sends the line to the logger. Returns the values of custom tags with operators.
     pub fn write(
         &self,
         worker: &Worker,
         connection: &Connection,
         picked: Option<&PickedEndpoint>,
         end: &End<'_>,
-    ) {
+    ) -> TagValues {
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
         let path = self
             .original_path
@@ -200,10 +200,13 @@ impl LogFields {
             route_name: self.route.as_deref(),
         };
         match &self.planned {
-            None => worker.access_log.log(&entry),
+            None => {
+                worker.access_log.log(&entry);
+                TagValues::default()
+            }
             Some(planned) => {
                 let ends = self.ends.as_deref();
-                planned.write(worker, connection, &entry, &Outcome { end, ends });
+                planned.write(worker, connection, &entry, &Outcome { end, ends })
             }
         }
     }
@@ -265,6 +268,7 @@ impl Unserved<'_> {
                 request_time: None,
                 stats: &worker.unrouted,
                 trace: None,
+                has_spans: false,
             };
             log.write(worker, connection, None, &end);
         }

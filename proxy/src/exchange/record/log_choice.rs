@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::exchange::worker::{SnapshotRef, Worker};
-use crate::snapshot::{Direction, ListenerKey, Snapshot};
+use crate::snapshot::{Direction, ListenerKey, Snapshot, TagFormats};
 use crate::telemetry::{LogPlan, RequestTags};
 
 /// Access log of a request or a connection.
@@ -39,8 +39,8 @@ enum Lines {
 }
 
 impl LogChoice {
-    /// Chooses the log for traffic to `local` that was accepted on `key`; `None` if there is none, and no label of metrics has
-    /// a value of the traffic.
+    /// Chooses the log for traffic to `local` that was accepted on `key`; `None` if there is none, and neither labels of metrics
+    /// nor tags of spans have values of the traffic.
     pub fn of(
         worker: &Worker,
         snapshot: &SnapshotRef,
@@ -56,10 +56,12 @@ impl LogChoice {
             (None, Some(own)) => Lines::OfFlags(Arc::clone(own)),
             (None, None) => Lines::None,
         };
-        let tags = direction.and_then(|one| snapshot.request_tags(one));
+        let has_tags = direction.is_some_and(|one| {
+            snapshot.request_tags(one).is_some() || snapshot.tag_formats(one).is_some()
+        });
         match lines {
-            Lines::Fixed if tags.is_none() => return Some(Self::Fixed),
-            Lines::None if tags.is_none() => return None,
+            Lines::Fixed if !has_tags => return Some(Self::Fixed),
+            Lines::None if !has_tags => return None,
             _ => {}
         }
         let direction = direction.or_else(|| Some(snapshot.listener(key, local)?.direction));
@@ -92,6 +94,11 @@ impl ChosenPlan {
     /// Labels of metrics with values of the traffic, if there are any.
     pub fn tags(&self) -> Option<&Arc<RequestTags>> {
         self.snapshot.request_tags(self.direction?)
+    }
+
+    /// Custom tags with operators of spans, if there are any.
+    pub fn tag_formats(&self) -> Option<&TagFormats> {
+        self.snapshot.tag_formats(self.direction?)
     }
 
     /// Snapshot that the plan is of.

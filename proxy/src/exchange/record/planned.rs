@@ -51,6 +51,9 @@ impl Planned {
         if let Some(tags) = self.plan.tags() {
             kept.extend(of(tags.needs(), headers));
         }
+        if let Some(formats) = self.plan.tag_formats() {
+            kept.extend(of(formats.needs(), headers));
+        }
         kept
     }
 
@@ -76,14 +79,14 @@ impl Planned {
         self.trailers = self.kept(Needs::of_trailers, trailers);
     }
 
-    /// Writes the lines, and counts the request if its values are labels.
+    /// Writes the lines, and counts the request if its values are labels. Returns the values of custom tags with operators.
     pub(super) fn write(
         &self,
         worker: &Worker,
         connection: &Connection,
         entry: &Entry<'_>,
         outcome: &Outcome<'_>,
-    ) {
+    ) -> TagValues {
         let end = outcome.end;
         let labels = end.stats.labels();
         let is_inbound = self.plan.is_inbound();
@@ -133,8 +136,13 @@ impl Planned {
             found.record(worker.id, end.record);
         }
         self.plan.log(worker, entry, &context);
+        let formats = self.plan.tag_formats().filter(|_| end.has_spans);
+        formats.map_or_else(Vec::new, |formats| formats.values(&context))
     }
 }
+
+/// Values of custom tags with operators, one for each custom tag; empty without any.
+pub(super) type TagValues = Vec<Option<HeaderValue>>;
 
 /// Time from the beginning of the request to the head of the response.
 fn response_time(request: Option<Duration>, upstream: Option<Duration>) -> Option<Duration> {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus::proto::{MetricFamily, MetricType};
+use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 
 use super::families::{counter_family, family_of, gauge_family, histogram_metric, pair};
 use traffic::telemetry::names::{self, label};
 use traffic::telemetry::phases::{PHASE_BOUNDS, PHASE_COUNTERS, UpstreamPhase};
 use traffic::telemetry::routes::CLASSES;
-use traffic::telemetry::{DestinationState, LimitState, StatsRegistry};
+use traffic::telemetry::{Counter, DestinationState, LimitState, StatsRegistry};
 
 /// Requests of rules, and times of the phases of attempts.
 pub(super) fn families(stats: &StatsRegistry) -> [MetricFamily; 2] {
@@ -40,16 +40,17 @@ fn rules(stats: &StatsRegistry) -> MetricFamily {
     counter_family(names::RULE_REQUESTS, counts)
 }
 
+fn labels(state: &DestinationState, name: &str, value: &str) -> Vec<LabelPair> {
+    vec![
+        pair(label::DESTINATION_SERVICE, &state.service),
+        pair(label::PORT, &state.port),
+        pair(label::SUBSET, &state.subset),
+        pair(name, value),
+    ]
+}
+
 /// Endpoints and limits of destinations.
 pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 3] {
-    let labels = |state: &DestinationState, name: &str, value: &str| {
-        vec![
-            pair(label::DESTINATION_SERVICE, &state.service),
-            pair(label::PORT, &state.port),
-            pair(label::SUBSET, &state.subset),
-            pair(name, value),
-        ]
-    };
     let endpoints = states.iter().flat_map(|state| {
         let counts = [
             ("available", state.available),
@@ -77,6 +78,28 @@ pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 3] {
             limits(|limit| Some(limit.in_use as f64)),
         ),
     ]
+}
+
+/// Failures, handshakes and retries by destination, without zeros.
+pub(super) fn events(states: &[DestinationState]) -> impl Iterator<Item = MetricFamily> + '_ {
+    let first = |counter: &Counter| {
+        let family = counter.destination_family()?;
+        let label = counter.series().label?.0;
+        Some((family, label))
+    };
+    let mut families: Vec<_> = Counter::ALL.iter().filter_map(first).collect();
+    families.dedup();
+    families.into_iter().map(move |(family, label)| {
+        let counts = states.iter().flat_map(move |state| {
+            let events = state.events.iter().filter_map(move |(counter, count)| {
+                let (_, value) = counter.series().label?;
+                let labels = labels(state, label, value);
+                (counter.destination_family()? == family).then_some((labels, *count))
+            });
+            events
+        });
+        counter_family(family, counts)
+    })
 }
 
 /// Times of the phases of attempts, by destination service and cluster.

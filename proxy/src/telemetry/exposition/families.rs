@@ -12,7 +12,9 @@ use prometheus::proto::{
 use super::super::access_log::AccessLogTotals;
 use super::super::{StatsRegistry, Telemetry};
 use traffic::telemetry::cells::WorkerCounters;
-use traffic::telemetry::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
+use traffic::telemetry::connections::{
+    CloseReason, ConnectionProtocol, ConnectionTotals, ListenerStats,
+};
 use traffic::telemetry::control::CertificateState;
 use traffic::telemetry::labels::Reporter;
 use traffic::telemetry::members::{
@@ -31,10 +33,7 @@ pub(super) fn connections(stats: &StatsRegistry) -> impl Iterator<Item = MetricF
             let values = connection_values(listeners, |totals| totals.opened);
             counter_family(names::DOWNSTREAM_OPENED, values)
         },
-        |listeners| {
-            let values = connection_values(listeners, |totals| totals.closed);
-            counter_family(names::DOWNSTREAM_CLOSED, values)
-        },
+        |listeners| counter_family(names::DOWNSTREAM_CLOSED, closed_values(listeners)),
         |listeners| {
             let values = connection_values(listeners, ConnectionTotals::active);
             let values = values.map(|(labels, value)| (labels, value as f64));
@@ -239,6 +238,26 @@ pub(super) fn cluster_shares(states: &[MemberState]) -> [MetricFamily; 2] {
     ]
 }
 
+/// Closed connections by listener, protocol and reason, without zeros.
+fn closed_values(listeners: &[Arc<ListenerStats>]) -> impl Iterator<Item = (Vec<LabelPair>, u64)> {
+    let protocols = || ConnectionProtocol::ALL.into_iter();
+    let each = listeners.iter().flat_map(move |listener| {
+        let each = protocols().flat_map(|one| CloseReason::ALL.map(|reason| (one, reason)));
+        each.map(move |(protocol, reason)| (listener, protocol, reason))
+    });
+    each.filter_map(|(listener, protocol, reason)| {
+        let count = listener.closed_for(protocol, reason);
+        let labels = || {
+            vec![
+                pair(label::LISTENER, listener.name()),
+                pair(label::PROTOCOL, protocol.as_str()),
+                pair(label::REASON, reason.as_str()),
+            ]
+        };
+        (count > 0).then(|| (labels(), count))
+    })
+}
+
 /// Values of one count by listener and protocol, without protocols that never occurred.
 fn connection_values(
     listeners: &[Arc<ListenerStats>],
@@ -346,6 +365,7 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
         one(names::GENERATION, state.generation as f64),
         gauge_family(names::RESOURCES_REJECTED, quarantined),
         one(names::POLICIES_UNENFORCED, state.unenforced as f64),
+        one(names::EXPRESSIONS_UNSUPPORTED, state.unsupported as f64),
         one(
             names::RESTART_PENDING,
             f64::from(u8::from(state.restart_pending)),
@@ -430,7 +450,7 @@ pub(super) fn decimal_counter_family(family: Family, value: Option<f64>) -> Metr
     family_of(family, MetricType::COUNTER, metrics.into_iter().collect())
 }
 
-fn counter_metric(labels: Vec<LabelPair>, value: f64) -> Metric {
+pub(super) fn counter_metric(labels: Vec<LabelPair>, value: f64) -> Metric {
     let mut counter = CounterValue::default();
     counter.set_value(value);
     let mut metric = Metric::from_label(labels);

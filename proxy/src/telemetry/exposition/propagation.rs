@@ -1,6 +1,6 @@
 //! Families for the applied state of configuration sources.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use prometheus::proto::{LabelPair, Metric, MetricFamily, MetricType};
 
@@ -8,8 +8,11 @@ use super::families::{counter_family, family_of, gauge_family, histogram_metric,
 use traffic::telemetry::names::{self, label};
 use traffic::telemetry::propagation::{BOUNDS, PropagationStats, Tracked};
 
+/// Age of the last message of a server that answers: an API server is silent for at most 65 s.
+const CONNECTED_MAX: Duration = Duration::from_secs(70);
+
 /// All families about sources.
-pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 5] {
+pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 6] {
     let tracked = stats.tracked();
     let now = SystemTime::now();
     let histograms = tracked.iter().map(histogram).collect();
@@ -21,7 +24,13 @@ pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 5] {
         let age = now.duration_since(one.last.restored?).unwrap_or_default();
         Some((labels(one), age.as_secs_f64()))
     });
-    let heard = stats.ages.now().into_iter().map(|(source, age)| {
+    let ages_of_messages = stats.ages.now();
+    let connected = ages_of_messages.iter().map(|(source, age)| {
+        let labels = vec![pair(label::CONFIG_SOURCE, source)];
+        (labels, f64::from(u8::from(*age <= CONNECTED_MAX)))
+    });
+    let connected = gauge_family(names::SOURCE_CONNECTED, connected);
+    let heard = ages_of_messages.into_iter().map(|(source, age)| {
         let labels = vec![pair(label::CONFIG_SOURCE, &source)];
         (labels, age.as_secs_f64())
     });
@@ -36,6 +45,7 @@ pub(super) fn families(stats: &PropagationStats) -> [MetricFamily; 5] {
         family_of(names::PROPAGATION, MetricType::HISTOGRAM, histograms),
         gauge_family(names::SOURCE_REVISION, revisions),
         gauge_family(names::MESSAGE_AGE, heard),
+        connected,
         gauge_family(names::STATE_AGE, ages),
         counter_family(names::SOURCE_ERRORS, errors),
     ]

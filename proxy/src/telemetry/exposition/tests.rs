@@ -3,9 +3,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::super::{
-    AccessLog, AppliedSource, BuildInfo, ConnectionProtocol, Counter, Gauge, Reload, Reporter,
-    RequestLabels, RequestProtocol, RequestRecord, ResponseFlags, Security, Service, Telemetry,
-    VARIANTS_MAX, WorkerId, Workload,
+    AccessLog, AppliedSource, BuildInfo, CloseReason, ConnectionProtocol, Counter, Gauge, Reload,
+    Reporter, RequestLabels, RequestProtocol, RequestRecord, ResponseFlags, Security, Service,
+    Telemetry, VARIANTS_MAX, WorkerId, Workload,
 };
 use super::*;
 
@@ -292,7 +292,7 @@ fn workers_connections_and_local_replies_are_exposed() {
     let listener = telemetry.stats.listener_stats("0.0.0.0:8080");
     listener.opened(W0, ConnectionProtocol::Http1);
     listener.opened(W0, ConnectionProtocol::Http1);
-    listener.closed(W0, ConnectionProtocol::Http1);
+    listener.closed(W0, ConnectionProtocol::Http1, CloseReason::Drain);
     let scrape = exposed(&telemetry);
     let timeouts = scrape.with(
         "strait_upstream_connect_failures_total",

@@ -4,6 +4,7 @@ mod changes;
 mod connections;
 mod grpc;
 mod http;
+mod identities;
 mod once;
 
 use std::fs;

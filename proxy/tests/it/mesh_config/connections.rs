@@ -66,3 +66,94 @@ fn gateways_take_the_proxy_header_where_the_mesh_says_so() {
             .ends_with("192.0.2.1")
     );
 }
+
+/// Starts a gateway before the origin, with these settings of proxies.
+fn with_settings(origin: &Origin, settings: &str) -> Mesh {
+    let start = Start::new().args(["--labels", "istio=ingressgateway"]);
+    let text = everything_to_address(start.edge(), Back::H1, origin.address);
+    let config = format!("defaultConfig: {{{settings}}}\n");
+    Mesh::start(start.file("mesh.yaml", text), &config)
+}
+
+#[test]
+fn headers_with_underscores_are_treated_as_the_mesh_says() {
+    let origin = Origin::named(Back::H1, "hello");
+    let request = "GET / HTTP/1.1\r\nHost: a.test\r\nx_a: 1\r\nx-b: 2\r\n\r\n";
+    for (action, status, passed) in [
+        ("ALLOW", 200, Some("1")),
+        ("DROP_HEADER", 200, None),
+        ("REJECT_REQUEST", 400, None),
+    ] {
+        let settings =
+            format!("connectionSettings: {{httpHeadersWithUnderscoresAction: {action}}}");
+        let mesh = with_settings(&origin, &settings);
+        let reply = Raw::connect(mesh.proxy.edge).send(request).reply();
+        assert_eq!(reply.status, status, "{action}");
+        if status == 200 {
+            let seen = origin.seen().pop().unwrap();
+            assert_eq!(seen.header("x_a"), passed, "{action}");
+            assert_eq!(seen.header("x-b"), Some("2"), "{action}");
+        }
+    }
+    let profile = with_settings(&origin, "connectionSettings: {profile: EDGE}");
+    let reply = Raw::connect(profile.proxy.edge).send(request).reply();
+    assert_eq!(reply.status, 400);
+}
+
+#[test]
+fn connections_beyond_the_limit_of_the_mesh_are_closed() {
+    let origin = Origin::named(Back::H1, "hello");
+    let settings = "connectionSettings: {globalDownstreamConnectionLimit: 1}";
+    let mesh = with_settings(&origin, settings);
+    let mut first = Raw::connect(mesh.proxy.edge);
+    assert_eq!(first.send(GET).reply().status, 200);
+    assert!(Raw::connect(mesh.proxy.edge).is_closed());
+    let reason = [("reason", "connection_limit")];
+    let name = "strait_downstream_connections_rejected_total";
+    assert_eq!(mesh.proxy.metric(name, &reason), 1.0);
+}
+
+#[test]
+fn head_of_a_request_must_arrive_in_the_time_that_the_mesh_says() {
+    let origin = Origin::named(Back::H1, "hello");
+    let settings = "connectionSettings: {httpRequestHeadersTimeout: 0.3s}";
+    let mesh = with_settings(&origin, settings);
+    let mut client = Raw::connect(mesh.proxy.edge);
+    assert_eq!(client.send("GET / HTTP/1.1\r\n").reply().status, 408);
+}
+
+#[test]
+fn response_must_end_in_the_time_that_the_mesh_says() {
+    let origin = Origin::start(Back::H1, |_| std::future::pending());
+    let settings = "connectionSettings: {httpMaxStreamDuration: 0.3s}";
+    let mesh = with_settings(&origin, settings);
+    assert_eq!(Raw::connect(mesh.proxy.edge).send(GET).reply().status, 504);
+}
+
+#[test]
+fn headers_are_added_or_omitted_as_the_mesh_says() {
+    let origin = Origin::named(Back::H1, "hello");
+    const ADDED: [&str; 3] = ["x-envoy-attempt-count", "x-request-id", "x-forwarded-port"];
+    let settings = "proxyHeaders: {attemptCount: {disabled: true}, envoyDebugHeaders: {disabled: true}, \
+                    requestId: {disabled: true}, xForwardedPort: {enabled: true}}";
+    for (settings, added, is_timed) in [
+        ("proxyHeaders: {}", [true, true, false], true),
+        (settings, [false, false, true], false),
+    ] {
+        let mesh = with_settings(&origin, settings);
+        let port = mesh.proxy.edge.port().to_string();
+        // with and without a header that makes the proxy look at all of them
+        for request in [GET, "GET / HTTP/1.1\r\nHost: a.test\r\nx-a: 1\r\n\r\n"] {
+            let reply = Raw::connect(mesh.proxy.edge).send(request).reply();
+            assert_eq!(reply.status, 200);
+            let is_time = |line: &String| line.starts_with("x-envoy-upstream-service-time");
+            let times = reply.headers.iter().any(is_time);
+            assert_eq!(times, is_timed, "{settings}");
+            let seen = origin.seen().pop().unwrap();
+            assert_eq!(ADDED.map(|name| seen.header(name).is_some()), added);
+            if added[2] {
+                assert_eq!(seen.header("x-forwarded-port"), Some(&*port));
+            }
+        }
+    }
+}

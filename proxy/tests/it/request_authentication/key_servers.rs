@@ -8,7 +8,7 @@ use hyper::Response;
 
 use super::{Edge, Issuer, policy};
 use crate::support::eventually;
-use crate::support::mesh::everything_to;
+use crate::support::mesh::{documents, everything_to, service};
 use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::free_address;
 
@@ -61,6 +61,31 @@ fn keys_are_fetched_before_the_proxy_is_ready() {
         "keys outlive a change of the policy"
     );
     eventually("the changed policy fetches", || server.seen().len() == 2);
+}
+
+/// The host is known to no DNS server.
+#[test]
+fn keys_of_a_known_service_come_from_its_endpoints() {
+    let issuer = Issuer::new("i", "k1");
+    let at = free_address();
+    let server = serve(at, &answer(issuer.keys()));
+    let policies = [rule("http://keys.test/keys?a=b")];
+    let edge = Edge::start_with(&[], &policies, |edge, origin| {
+        let keys = service("keys", Back::H1, &[(at, "v1")]);
+        documents([everything_to(edge, origin), keys])
+    });
+    assert_eq!(edge.bearer(&issuer.token("")), 200);
+    let seen = server.only();
+    assert_eq!(seen.uri.to_string(), "/keys?a=b");
+    assert_eq!(seen.header("host"), Some("keys.test"));
+    assert_eq!(seen.header("accept"), Some("application/json"));
+    let opened = edge
+        .proxy
+        .metric("strait_upstream_connections_opened_total", &[]);
+    assert_eq!(
+        opened, 2.0,
+        "one to the origin, and one to the server of keys"
+    );
 }
 
 #[test]

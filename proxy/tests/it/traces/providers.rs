@@ -162,3 +162,46 @@ async fn provider_that_comes_later_gets_spans_from_then_on() {
     mesh.get(&[]).await;
     collector.wait(2).await;
 }
+
+/// Traces of `tracing.zipkin.address` of the settings of proxies, with a variable in it.
+#[tokio::test]
+async fn address_of_zipkin_gets_spans_until_a_provider_does() {
+    let (receiver, collector) = (Receiver::start(), Collector::start(Back::H1));
+    let origin = Origin::named(Back::H1, "hello");
+    let mut config = NamedTempFile::new().unwrap();
+    let at = receiver.origin.address;
+    let text = format!(
+        "defaultConfig: {{tracing: {{sampling: 100, zipkin: {{address: '$(HOST_IP):{}'}}}}}}\n{}",
+        at.port(),
+        super::providers::config("opentelemetry: {service: collector.test, port: 80, http: {}}")
+    );
+    config.write_all(text.as_bytes()).unwrap();
+    let start = Start::new()
+        .args(["--mesh-config", config.path().to_str().unwrap()])
+        .env("OTEL_BSP_SCHEDULE_DELAY", "10")
+        .env("HOST_IP", &at.ip().to_string());
+    let services = [
+        everything_to(start.edge(), &origin),
+        service("collector", Back::H1, &[(collector.address(), "v1")]),
+    ];
+    let mesh = documents(&services);
+    let proxy = start.file("mesh.yaml", &mesh).start();
+    let get = async || {
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        assert_eq!(client.call(with(&[])).await.status, 200);
+    };
+    get().await;
+    let spans = receiver.wait(2).await;
+    let seen = origin.only();
+    assert_eq!(seen.header("x-b3-traceid"), spans[0]["traceId"].as_str());
+    let telemetry = "apiVersion: telemetry.istio.io/v1\nkind: Telemetry\n\
+                     metadata: {name: all, namespace: istio-system}\n\
+                     spec: {tracing: [{providers: [{name: p}], randomSamplingPercentage: 100}]}";
+    let generation = || proxy.metric("strait_config_generation", &[]);
+    let before = generation();
+    proxy.write("mesh.yaml", documents([&*mesh, telemetry]));
+    until("the provider is in effect", async || generation() > before).await;
+    get().await;
+    collector.wait(2).await;
+    receiver.wait(2).await;
+}

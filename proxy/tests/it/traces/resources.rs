@@ -110,3 +110,28 @@ async fn tags_of_the_environment_have_the_value_of_the_proxy() {
         assert_eq!(span.attribute("absent"), None);
     }
 }
+
+/// Operators have their final values, whatever the access log does.
+#[tokio::test]
+async fn tags_with_operators_have_the_values_of_the_end() {
+    let origin = Origin::named(Back::H1, "hello");
+    let tags = "customTags: {end: {formatter: {value: 'status %RESPONSE_CODE% of %REQ(x-a)%'}}, \
+                sent: {formatter: {value: '%BYTES_SENT%'}}, none: {formatter: {value: '%REQ(x-none)%'}}, \
+                secret: {formatter: {value: '%REQ(cookie)%'}}, fixed: {literal: {value: f}}}, \
+                randomSamplingPercentage: 100";
+    for log in ["off", "json", "%PROTOCOL%"] {
+        let collector = Collector::start(Back::H1);
+        let start = telemetry_start(&collector, &origin, tags);
+        let proxy = start.args(["--access-log", log]).start();
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        let lines = [("x-a", "one"), ("cookie", "c=d")];
+        assert_eq!(client.call(with(&lines)).await.status, 200);
+        for span in collector.wait(2).await {
+            assert_eq!(span.get("end"), "status 200 of one", "{log}");
+            assert_eq!(span.get("sent"), "5", "{log}");
+            assert_eq!(span.get("fixed"), "f", "{log}");
+            assert_eq!(span.get("secret"), "[redacted]", "{log}");
+            assert_eq!(span.attribute("none"), None, "{log}");
+        }
+    }
+}

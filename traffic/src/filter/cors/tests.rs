@@ -245,3 +245,18 @@ fn names_of_the_response_are_exposed_instead_of_a_wildcard() {
     };
     assert!(!answer.contains_key("access-control-expose-headers"));
 }
+
+#[test]
+fn lists_of_the_gateway_api_have_spaces() {
+    let spaced = |listed: Listed| match listed.spaced() {
+        Listed::These(names) => names.to_str().unwrap_or_default().to_owned(),
+        Listed::Nothing => "nothing".to_owned(),
+        Listed::Requested => "requested".to_owned(),
+    };
+    assert_eq!(
+        spaced(Listed::new(&["GET", "PUT", "DELETE"])),
+        "GET, PUT, DELETE"
+    );
+    assert_eq!(spaced(Listed::new(&["*"])), "requested");
+    assert_eq!(spaced(Listed::new(&[] as &[&str])), "nothing");
+}

@@ -30,6 +30,12 @@ impl Needs {
         insert(&mut self.trailers, name);
     }
 
+    /// Iterates over the names of single headers and trailers that are read.
+    pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
+        let of_request = self.request.iter();
+        of_request.chain(&self.response).chain(&self.trailers)
+    }
+
     /// Whether anything of a response is read.
     pub fn reads_response(&self) -> bool {
         self.all_response_headers || !self.response.is_empty()

@@ -53,6 +53,7 @@ fn values_of_a_telemetry_are_checked() {
         (tag("header: {name: 'a b'}"), &["E TL005 4"]),
         (tag("header: {name: Authorization}"), &["W TL021 4"]),
         (tag("formatter: {value: '%RESPONSE_CODE%'}"), &[]),
+        (tag("formatter: {value: 'a %REQ(Authorization)%'}"), &["W TL021 4"]),
         (tag("formatter: {value: '%RESPONSE_COD%'}"), &["E TL020 4"]),
         (tag("formatter: {value: '%DYNAMIC_METADATA(a)%'}"), &["W TL020 4"]),
         (tag("literal: {value: a}, header: {name: b}"), &["E TL005 4"]),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use traffic::filter::Needs;
+
 use super::entries::{mode_of, providers};
 use crate::diagnostic::codes::istio::{TL005, TL006, TL021, TL023};
 use crate::raw::istio::telemetry::{CustomTag as RawTag, NamedValue, Tracing as Raw};
@@ -123,8 +125,17 @@ fn source(raw: &RawTag, span: Span, check: &mut Check<'_>) -> Option<TagSource> 
     }
     if let Some(formatter) = raw.formatter.get() {
         let value = required(&formatter.value, span, check)?;
-        let template = log_format::template(value, formatter.value.span(), check)?;
-        return Some(TagSource::Formatter(template));
+        let at = formatter.value.span();
+        let template = log_format::template(value, at, check)?;
+        let mut needs = Needs::default();
+        template.add_needs(&mut needs);
+        let secret = needs
+            .names()
+            .find(|name| CREDENTIALS.contains(&name.as_str()));
+        return Some(match secret {
+            Some(name) => redacted(name.as_str(), at, check),
+            None => TagSource::Formatter(template),
+        });
     }
     if let Some(variable) = raw.environment.get() {
         let (name, default) = named(variable, span, check)?;
@@ -140,12 +151,17 @@ fn source(raw: &RawTag, span: Span, check: &mut Check<'_>) -> Option<TagSource> 
         return None;
     }
     if CREDENTIALS.contains(&&*name) {
-        let message = format!("`{name}` has credentials: the tag is `[redacted]`");
-        let found = check.warning(TL021, header.name.span(), message);
-        found.help("remove the tag");
-        return Some(TagSource::Literal("[redacted]".into()));
+        return Some(redacted(&name, header.name.span(), check));
     }
     Some(TagSource::Header(name.into(), default))
+}
+
+/// Returns the value of a tag that would show credentials.
+fn redacted(name: &str, span: Span, check: &mut Check<'_>) -> TagSource {
+    let message = format!("`{name}` has credentials: the tag is `[redacted]`");
+    let found = check.warning(TL021, span, message);
+    found.help("remove the tag");
+    TagSource::Literal("[redacted]".into())
 }
 
 /// Name of a variable or header, and the value without it.

@@ -516,6 +516,66 @@ fn header_of_tokens_that_clients_may_send_is_reported() {
 }
 
 #[test]
+fn names_that_nothing_has_are_reported() {
+    let service = |name: &str| {
+        object(
+            "Service",
+            name,
+            "selector: {app: cart}, ports: [{port: 80}]",
+        )
+    };
+    let of = |namespace: &str| {
+        object(
+            "AuthorizationPolicy",
+            &format!("{namespace}/p"),
+            "rules: [{}]",
+        )
+    };
+    let unknown =
+        "AZ102 metadata.namespace: no Service, WorkloadEntry or pod of namespace `shpo` is known";
+    assert_eq!(found(&[of("shpo"), service("shop/cart")]), [unknown]);
+    assert_eq!(found(&[of("shop"), service("shop/cart")]), NOTHING);
+    assert_eq!(found(&[of("mesh"), service("shop/cart")]), NOTHING);
+    assert_eq!(found(&[of("shpo")]), NOTHING, "nothing is known");
+
+    let namespace =
+        |name: &str| format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
+    let from = |principal: &str| {
+        let rule = format!("{{from: [{{source: {{principals: ['{principal}']}}}}]}}");
+        [
+            cart("a", "ALLOW", &rule),
+            namespace("shop"),
+            namespace("web"),
+        ]
+    };
+    let reported = |principal: &str, what: &str| {
+        let expected = format!(
+            "AZ108 spec.rules[0]: no client has the identity `{principal}`: its {what} is unknown"
+        );
+        assert_eq!(found(&from(principal)), [expected]);
+    };
+    assert_eq!(found(&from("cluster.local/ns/web/sa/a")), NOTHING);
+    assert_eq!(found(&from("cluster.local/ns/*")), NOTHING);
+    reported("cluster.local/ns/wbe/sa/a", "namespace `wbe`");
+    assert_eq!(
+        found(&from("td.test/ns/web/sa/a")),
+        NOTHING,
+        "trust domains are not known"
+    );
+
+    let host = |host: &str| {
+        let rule = format!("{{to: [{{operation: {{hosts: ['{host}']}}}}]}}");
+        let gateway = gateway(SIMPLE).replace("['*']", "['a.test', b.test, '*.example.com']");
+        [edge("ALLOW", &rule), gateway]
+    };
+    let expected = "AZ112 spec.rules[0]: no server of the gateway has the host `b.tset`";
+    assert_eq!(found(&host("b.tset")), [expected]);
+    for served in ["*", "*.test", "a.test", "A.test:443", "x.example.com"] {
+        assert_eq!(found(&host(served)), NOTHING, "{served}");
+    }
+}
+
+#[test]
 fn target_that_does_not_exist_is_reported() {
     let policy = object(
         "AuthorizationPolicy",

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use config_loader::resource::istio::{Bind, CaptureMode, IngressListener, LocalEndpoint, Protocol};
@@ -86,12 +86,14 @@ fn of_services(made: &mut Made<'_>, clusters: &mut Clusters<'_>) {
         let pool = made
             .sidecar
             .and_then(|sidecar| sidecar.spec.inbound_connection_pool.as_deref());
+        let localhost = (made.inputs.identity.mesh_config.serves_localhost)
+            .then(|| LocalEndpoint::Loopback(Ipv4Addr::LOCALHOST.into(), number));
         let own = OwnPort {
             service: Some(&service),
             carries: port.carries,
             protocol: port.protocol,
             number,
-            endpoint: None,
+            endpoint: localhost.as_ref(),
             pool,
         };
         let at = sidecar_or(made, Some(&service));

@@ -100,6 +100,10 @@ impl<'a> SpanAttributes<'a> {
         let mut attributes = Self::untagged(settings, out);
         for (tag, header) in settings.custom_tags.iter().zip(&spans.tags) {
             let value = match &tag.source {
+                TagSource::Formatted => {
+                    let value = header.as_ref();
+                    value.map(|value| Cow::Borrowed(value.as_bytes()))
+                }
                 TagSource::Literal(text) => Some(Cow::Borrowed(text.as_bytes())),
                 TagSource::Header { name, default } => match header {
                     Some(_) if is_secret(name.as_str()) => Some(Cow::Borrowed(&b"[redacted]"[..])),

@@ -49,7 +49,7 @@ pub(in crate::exchange) struct Spans {
     pub(super) scheme: Scheme,
     pub(super) client: SocketAddr,
     pub(super) head: Head,
-    /// Headers for custom tags.
+    /// Values for custom tags: of headers, and at the end of operators.
     pub(super) tags: Vec<Option<HeaderValue>>,
     /// The rule of the request.
     pub(super) found: Option<(Arc<VirtualHost>, RuleIdx)>,
@@ -88,7 +88,7 @@ impl Spans {
         let tags = traced.settings.custom_tags.iter();
         let tags = tags.map(|tag| match &tag.source {
             TagSource::Header { name, .. } => value(name),
-            TagSource::Literal(_) => None,
+            TagSource::Formatted | TagSource::Literal(_) => None,
         });
         Self {
             settings: Arc::clone(traced.settings),
@@ -114,6 +114,13 @@ impl Spans {
             tags: tags.collect(),
             found: None,
             sent: None,
+        }
+    }
+
+    /// Sets the values of custom tags that the end of the request has.
+    pub(in crate::exchange) fn set_tags(&mut self, values: Vec<Option<HeaderValue>>) {
+        for (tag, value) in self.tags.iter_mut().zip(values) {
+            *tag = value.or_else(|| tag.take());
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Attributes {
 pub(super) struct Peer {
     #[prost(message, optional, tag = "1")]
     address: Option<Address>,
+    #[prost(string, tag = "4")]
+    pub(super) principal: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

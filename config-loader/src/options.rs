@@ -7,6 +7,7 @@ use traffic::route::PathNormalization;
 
 use crate::catalog::gateway_api::CONTROLLER;
 use crate::catalog::{Naming, PossibleClient, ROOT_NAMESPACE};
+use crate::ingress::IngressSettings;
 use crate::resource::DefaultExports;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
@@ -54,6 +55,8 @@ pub struct Fleet {
     pub workload: Option<ProxyWorkload>,
     /// Whether Gateways without addresses get some of their own, from a pool, so that they share none.
     pub has_gateway_pool: bool,
+    /// Settings of the translation of Ingresses; `None` if they are not served.
+    pub ingress: Option<Arc<IngressSettings>>,
 }
 
 /// Workload of a proxy.

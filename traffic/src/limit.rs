@@ -16,8 +16,8 @@ use crate::provenance::Provenance;
 use crate::registry::{Buckets, Exhausted, Time};
 
 pub use global::{Entry, GlobalRule};
-pub use sources::Sources;
 pub use selector::{CountedRequest, PathMatch, Selector, ValueMatch, is_distinct, objection};
+pub use sources::Sources;
 
 /// Limits of a route.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use super::outcome::finding;
 use super::settings::IngressSettings;
 use crate::diagnostic::Severity;
 use crate::diagnostic::codes::ingress::{IG001, IG003, IG004};
-use crate::kind::Name;
 use crate::resource::networking::{Ingress, IngressClass};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
@@ -140,10 +139,4 @@ fn choice(set: &ResourceSet, settings: &IngressSettings, object: &Object<Ingress
         Some(_) => Choice::Foreign,
         None => Choice::Classless,
     }
-}
-
-/// Whether an Ingress of this set is served.
-pub(crate) fn is_served(set: &ResourceSet, settings: &IngressSettings, name: &Name) -> bool {
-    let object = set.ingresses.get(name);
-    object.is_some_and(|object| matches!(choice(set, settings, object), Choice::Served(_)))
 }

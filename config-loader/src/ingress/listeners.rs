@@ -261,11 +261,17 @@ impl Listeners {
             None => "strait",
         };
         let all = json!({"namespaces": {"from": "All"}});
-        let spec = json!({
+        let mut spec = json!({
             "gatewayClassName": class,
             "allowedListeners": all,
             "listeners": [{"name": HTTP, "protocol": "HTTP", "port": 80, "allowedRoutes": all}],
         });
+        let addresses = objects.settings.addresses.iter();
+        let addresses = addresses.map(|ip| json!({"value": ip.to_string()}));
+        let addresses: Vec<Value> = addresses.collect();
+        if !addresses.is_empty() {
+            spec["addresses"] = addresses.into();
+        }
         let name = Name::new(Arc::clone(&self.namespace), GATEWAY);
         objects.add(Kind::KubernetesGateway, name, Value::Null, spec, first);
         for (ingress, one) in served.iter().enumerate() {

@@ -359,7 +359,10 @@ fn retries(nginx: &mut Nginx, written: &Written<'_>) -> Option<Verdict> {
         .unwrap_or("error timeout");
     for cause in causes.split_whitespace() {
         match cause {
-            "off" => retry.attempts = 0,
+            "off" => {
+                nginx.retry = None;
+                return dropped("requests that no endpoint has seen go to another one");
+            }
             "non_idempotent" => retry.all_methods = true,
             // a broken connection is always a cause
             "error" | "timeout" | "invalid_header" => {}

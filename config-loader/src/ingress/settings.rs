@@ -1,5 +1,6 @@
 //! Settings of the translation.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::kind::Name;
@@ -21,6 +22,8 @@ pub struct IngressSettings {
     pub nginx_regex: NginxRegex,
     /// Namespace of the Gateway.
     pub namespace: Arc<str>,
+    /// Addresses of the Gateway; empty for all.
+    pub addresses: Vec<IpAddr>,
     /// Controller of the Gateway, for which a GatewayClass is made; `None` for the class `strait`, which exists.
     pub gateway_controller: Option<Arc<str>>,
 }
@@ -51,6 +54,7 @@ impl Default for IngressSettings {
             default_certificate: None,
             nginx_regex: NginxRegex::Path,
             namespace: Arc::from("default"),
+            addresses: Vec::new(),
             gateway_controller: None,
         }
     }

@@ -5,6 +5,7 @@ mod client_cert;
 mod control;
 mod gateways;
 mod identity_source;
+mod ingress;
 mod limits;
 mod metrics;
 mod sidecar;
@@ -25,6 +26,7 @@ pub use client_cert::ClientCertHeaderArg;
 pub use control::{ControlArgs, node};
 pub use gateways::{GatewayArgs, GatewayPoolArgs};
 pub use identity_source::IdentitySourceArgs;
+pub use ingress::{IngressArgs, IngressReadingArgs};
 pub use limits::{LimitArgs, LimitServiceArgs};
 pub use metrics::{MetricsArgs, SwitchArg};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
@@ -243,6 +245,9 @@ pub struct IdentityArgs {
     /// Gateways of the Gateway API.
     #[command(flatten)]
     pub gateways: GatewayArgs,
+    /// Ingresses.
+    #[command(flatten)]
+    pub ingress: IngressArgs,
     /// Settings of sidecars.
     #[command(flatten)]
     pub sidecar: SidecarArgs,
@@ -487,6 +492,10 @@ impl IdentityArgs {
             logs_by_flags: false,
             counts_rules: false,
             gateways: self.gateways.settings(),
+            ingress: self.ingress.settings(
+                self.namespace(),
+                &self.gateways.of_controller.gateway_controller,
+            ),
             sockets: self.sidecar.sockets(mode),
             mesh: MeshDefaults {
                 unknown_destinations: self.sidecar.unknown_destinations(),

@@ -2,7 +2,7 @@
 
 mod about;
 mod access;
-mod paths;
+pub(super) mod paths;
 mod telemetries;
 
 use std::env;
@@ -226,6 +226,7 @@ fn fleet(args: &CheckArgs) -> Fleet {
         root_namespace: Some(args.identity.root_namespace.as_str().into()),
         gateway_controller: Some(of_controller.gateway_controller.as_str().into()),
         has_gateway_pool: !of_controller.pool().is_empty(),
+        ingress: identity.ingress.clone(),
         path_normalization: identity.path_normalization(),
         workload: workload(&identity),
     }

@@ -60,7 +60,10 @@ pub(super) fn words(limits: &RouteLimits, request: &CountedRequest<'_>) -> Vec<S
             true => String::new(),
             false => format!(" without {}", networks(&sources.denied)),
         };
-        format!("clients of {allowed}{denied}: {verdict}  {}", limits.provenance)
+        format!(
+            "clients of {allowed}{denied}: {verdict}  {}",
+            limits.provenance
+        )
     });
     clients.into_iter().chain(rules).chain(body).collect()
 }

@@ -76,10 +76,7 @@ fn annotations_become_filters() {
             "proxy-next-upstream: error http_502 non_idempotent; proxy-next-upstream-tries: 2",
             " -> web:80 retry {\"attempts\":1,\"codes\":[502]}",
         ),
-        (
-            "proxy-next-upstream: off",
-            " -> web:80 retry {\"attempts\":0}",
-        ),
+        ("proxy-next-upstream: off", " -> web:80"),
         ("auth-type: basic", " 500 ->"),
         ("enable-modsecurity: false", " -> web:80"),
         ("whitelist-source-range: nonsense", " 500 ->"),

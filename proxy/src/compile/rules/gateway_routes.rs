@@ -22,7 +22,8 @@ use traffic::cluster::Split;
 use traffic::filter::chain::HeaderScopes;
 use traffic::filter::retry::{BackOff, Condition, Conditions as RetryConditions};
 use traffic::filter::{
-    Action, DirectResponse, Draws, Early, HeaderError, MatchedUri, Mirrors, RedirectPort, RetryPolicy, RouteFilters,
+    Action, DirectResponse, Draws, Early, HeaderError, MatchedUri, Mirrors, RedirectPort,
+    RetryPolicy, RouteFilters,
 };
 use traffic::limit::RouteLimits;
 use traffic::provenance::Provenance;
@@ -389,7 +390,9 @@ impl RouteCompiler<'_> {
             (Some(found), _) => clusters::name_of_backend(&found, self.client),
             (None, Some(object))
                 if object.is_service()
-                    && self.extensions().is_some_and(|own| own.missing_is_unavailable) =>
+                    && self
+                        .extensions()
+                        .is_some_and(|own| own.missing_is_unavailable) =>
             {
                 // the name of the cluster that the Service will have
                 let host = format!("{}.{}.svc.{}", object.name, object.namespace, self.domain);

@@ -1,13 +1,16 @@
 //! Options for reading resources, and facts about the fleet that come from outside of them.
 
+mod ingress;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use ingress::{HostOwner, IngressSettings, NginxRegex};
 
 use traffic::route::PathNormalization;
 
 use crate::catalog::gateway_api::CONTROLLER;
 use crate::catalog::{Naming, PossibleClient, ROOT_NAMESPACE};
-use crate::ingress::IngressSettings;
 use crate::resource::DefaultExports;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;

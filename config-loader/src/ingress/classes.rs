@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Translation;
 use super::nginx::Nginx;
 use super::outcome::finding;
-use super::settings::IngressSettings;
-use crate::diagnostic::Severity;
+use super::reading::read;
 use crate::diagnostic::codes::ingress::{IG001, IG003, IG004};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::options::IngressSettings;
 use crate::resource::networking::{Ingress, IngressClass};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
@@ -42,7 +42,7 @@ enum Choice {
 pub(super) fn served(
     set: &ResourceSet,
     settings: &IngressSettings,
-    out: &mut Translation,
+    found_all: &mut Vec<Diagnostic>,
 ) -> Vec<Served> {
     let mut all: Vec<&Arc<Object<Ingress>>> = set.ingresses.values().collect();
     all.sort_by(|one, other| one.age().cmp(&other.age()));
@@ -59,14 +59,13 @@ pub(super) fn served(
                 annotation.line,
                 message.to_owned(),
             );
-            out.findings
-                .push(found.with_help(Some("remove the annotation".to_owned())));
+            found_all.push(found.with_help(Some("remove the annotation".to_owned())));
         }
         let (line, message) = match choice(set, settings, object) {
             Choice::Served(is_of_nginx) => {
                 served.push(Served {
                     object: Arc::clone(object),
-                    nginx: Nginx::of(object, is_of_nginx),
+                    nginx: read(object, is_of_nginx),
                     is_of_nginx,
                 });
                 continue;
@@ -85,14 +84,13 @@ pub(super) fn served(
         };
         let found = finding(object, IG001, Severity::Note, line, message);
         let help = "write an `ingressClassName` of `--ingress-controller`, or use `--ingress-without-class`";
-        out.findings.push(found.with_help(Some(help.to_owned())));
+        found_all.push(found.with_help(Some(help.to_owned())));
     }
     for class in set.ingress_classes.values() {
         if let Some(line) = class.spec.parameters.filter(|_| is_ours(class, settings)) {
             let message = "parameters of an IngressClass have no effect".to_owned();
             let found = finding(class, IG004, Severity::Warning, line, message);
-            out.findings
-                .push(found.with_help(Some("remove `parameters`".to_owned())));
+            found_all.push(found.with_help(Some("remove `parameters`".to_owned())));
         }
     }
     served

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Translation;
 use super::classes::Served;
+use super::objects::Translation;
 use super::outcome::{finding, location};
-use super::settings::{HostOwner, IngressSettings, NginxRegex};
 use crate::diagnostic::codes::ingress::{IG010, IG011, IG012, IG013, IG014, IG050, IG051, IG052};
-use crate::diagnostic::{Code, Severity};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::kind::Name;
+use crate::options::{HostOwner, IngressSettings, NginxRegex};
 use crate::resource::ResourceSet;
 use crate::resource::core::Service;
 use crate::resource::networking::{BackendPort, IngressBackend, IngressPath, PathType};
@@ -48,7 +48,7 @@ pub(super) enum Backend {
 
 /// Path of a host.
 pub(super) struct Entry {
-    /// Position of the Ingress among those that are served.
+    /// Position of the Ingress in the list of served ones.
     pub(super) ingress: usize,
     pub(super) host: Option<Arc<str>>,
     pub(super) path: PathKey,
@@ -93,21 +93,10 @@ impl Entries {
         let (canaries, stable): (Vec<_>, Vec<_>) = candidates.iter().partition(is_canary);
         for one in stable {
             let path = path_key(one, served, &hosts, out);
-            let object = &served[one.ingress].object;
             let key = (one.host.clone(), path.clone());
             if let Some(first) = by_path.get(&key) {
-                let first: &Entry = &entries.all[*first];
-                let older = &served[first.ingress].object;
-                let host = one.host.as_deref().unwrap_or("every host");
-                let message = format!(
-                    "`{}` of {host} is a path of {} as well, which is older",
-                    one.written.path, older.id
-                );
-                let mut found =
-                    finding(object, IG010, Severity::Warning, one.written.line, message);
-                found.related(location(older, first.line), "the path that counts");
-                out.findings
-                    .push(found.with_help(Some("remove one of the two paths".to_owned())));
+                let first = &entries.all[*first];
+                out.findings.push(repeated(one, first, served));
                 continue;
             }
             let backend = backend(set, &one.written.backend, &served[one.ingress], out);
@@ -132,19 +121,7 @@ impl Entries {
             let stable =
                 stable.filter(|entry| served[entry.ingress].namespace() == own.namespace());
             let Some(stable) = stable else {
-                let message = format!(
-                    "no Ingress of the namespace has the path `{}` of this host without `canary`",
-                    one.written.path
-                );
-                let found = finding(
-                    &own.object,
-                    IG014,
-                    Severity::Warning,
-                    one.written.line,
-                    message,
-                );
-                let help = "write host, path and type as the stable Ingress has them";
-                out.findings.push(found.with_help(Some(help.to_owned())));
+                out.findings.push(without_stable(one, own));
                 continue;
             };
             let backend = backend(set, &one.written.backend, own, out);
@@ -152,6 +129,31 @@ impl Entries {
         }
         entries
     }
+}
+
+/// Returns the finding about a path that an older Ingress has as well.
+fn repeated(one: &Candidate<'_>, first: &Entry, served: &[Served]) -> Diagnostic {
+    let (object, older) = (&served[one.ingress].object, &served[first.ingress].object);
+    let host = one.host.as_deref().unwrap_or("every host");
+    let message = format!(
+        "`{}` of {host} is a path of {} as well, which is older",
+        one.written.path, older.id
+    );
+    let mut found = finding(object, IG010, Severity::Warning, one.written.line, message);
+    found.related(location(older, first.line), "the path that counts");
+    found.with_help(Some("remove one of the two paths".to_owned()))
+}
+
+/// Returns the finding about a canary without a stable path.
+fn without_stable(one: &Candidate<'_>, own: &Served) -> Diagnostic {
+    let message = format!(
+        "no Ingress of the namespace has the path `{}` of this host without `canary`",
+        one.written.path
+    );
+    let line = one.written.line;
+    let found = finding(&own.object, IG014, Severity::Warning, line, message);
+    let help = "write host, path and type as the stable Ingress has them";
+    found.with_help(Some(help.to_owned()))
 }
 
 /// Returns the paths of all Ingresses with their hosts and aliases, without those of hosts of other namespaces.

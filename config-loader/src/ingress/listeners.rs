@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::classes::Served;
+use super::objects::{GATEWAY, Objects, Translation};
 use super::outcome::{finding, location};
-use super::settings::IngressSettings;
 use super::text::LINE;
-use super::{GATEWAY, Objects, Translation};
 use crate::catalog::hostname;
 use crate::diagnostic::Severity;
 use crate::diagnostic::codes::ingress::{IG010, IG020, IG021};
 use crate::kind::{Kind, Name};
+use crate::options::IngressSettings;
 use crate::resource::ResourceSet;
 use crate::resource::networking::IngressTls;
 use crate::span::Line;
@@ -26,7 +26,7 @@ const LISTENERS_MAX: usize = 64;
 
 /// Host with a certificate.
 struct TlsHost {
-    /// Position of its Ingress among those that are served.
+    /// Position of its Ingress in the list of served ones.
     ingress: usize,
     /// Secret; `None` for TLS that is passed through.
     secret: Option<Arc<str>>,
@@ -69,7 +69,7 @@ pub(super) fn collect(
             continue;
         }
         for tls in &one.object.spec.tls {
-            listeners.add(set, settings, (ingress, served), tls, out);
+            listeners.add((set, settings), (ingress, served), tls, out);
         }
     }
     listeners
@@ -78,8 +78,7 @@ pub(super) fn collect(
 impl Listeners {
     fn add(
         &mut self,
-        set: &ResourceSet,
-        settings: &IngressSettings,
+        (set, settings): (&ResourceSet, &IngressSettings),
         (ingress, served): (usize, &[Served]),
         tls: &IngressTls,
         out: &mut Translation,
@@ -108,20 +107,7 @@ impl Listeners {
                 "create the Secret, and let the proxy read it",
             );
         }
-        let rules = one.object.spec.rules.iter();
-        let aliases = one.nginx.aliases.iter().cloned().map(Some);
-        let mut hosts: Vec<Option<Arc<str>>> = match tls.hosts.is_empty() {
-            true => rules.map(|rule| rule.host.clone()).chain(aliases).collect(),
-            false => tls
-                .hosts
-                .iter()
-                .map(|host| Some(Arc::clone(&host.value)))
-                .collect(),
-        };
-        if hosts.is_empty() {
-            hosts.push(None);
-        }
-        for host in hosts {
+        for host in hosts_of(one, tls) {
             let line = tls.line;
             if let Some(first) = self.hosts.get(&host) {
                 let older = &served[first.ingress];
@@ -255,7 +241,7 @@ impl Listeners {
             Some(controller) => {
                 let name = Name::new("default", GATEWAY);
                 let spec = json!({"controllerName": &**controller});
-                objects.add(Kind::GatewayClass, name, Value::Null, spec, first);
+                objects.add((Kind::GatewayClass, name), (Value::Null, spec), first);
                 GATEWAY
             }
             None => "strait",
@@ -273,7 +259,7 @@ impl Listeners {
             spec["addresses"] = addresses.into();
         }
         let name = Name::new(Arc::clone(&self.namespace), GATEWAY);
-        objects.add(Kind::KubernetesGateway, name, Value::Null, spec, first);
+        objects.add((Kind::KubernetesGateway, name), (Value::Null, spec), first);
         for (ingress, one) in served.iter().enumerate() {
             let own = self
                 .hosts
@@ -313,8 +299,26 @@ impl Listeners {
             "parentRef": {"name": GATEWAY, "namespace": &*self.namespace},
             "listeners": listeners,
         });
-        objects.add(Kind::ListenerSet, name, Value::Null, spec, one);
+        objects.add((Kind::ListenerSet, name), (Value::Null, spec), one);
     }
+}
+
+/// Returns the hosts of a certificate; `None` for every host.
+fn hosts_of(one: &Served, tls: &IngressTls) -> Vec<Option<Arc<str>>> {
+    let rules = one.object.spec.rules.iter();
+    let aliases = one.nginx.aliases.iter().cloned().map(Some);
+    let mut hosts: Vec<Option<Arc<str>>> = match tls.hosts.is_empty() {
+        true => rules.map(|rule| rule.host.clone()).chain(aliases).collect(),
+        false => tls
+            .hosts
+            .iter()
+            .map(|host| Some(Arc::clone(&host.value)))
+            .collect(),
+    };
+    if hosts.is_empty() {
+        hosts.push(None);
+    }
+    hosts
 }
 
 fn set_name(one: &Served) -> Name {

@@ -3,15 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::annotations::{KNOWN, Treatment, treatment};
-use super::outcome::{Outcome, Verdict};
-use super::route_parts;
-use crate::diagnostic::suggest;
-use crate::resource::Object;
-use crate::resource::networking::{Ingress, IngressAnnotation};
+use serde_json::Value;
 
-/// Largest body of a request in ingress-nginx without `proxy-body-size`.
-const BODY_MAX: u64 = 1 << 20;
+use super::outcome::{Outcome, Verdict};
+use crate::resource::networking::{Ingress, IngressAnnotation};
 
 /// Meaning of the annotations of one Ingress.
 #[derive(Debug, Default)]
@@ -35,7 +30,7 @@ pub(super) struct Nginx {
     /// Canary settings; `None` if the Ingress is none.
     pub(super) canary: Option<Canary>,
     /// Edits, rewrite of the host, CORS and mirrors.
-    pub(super) filters: route_parts::Filters,
+    pub(super) filters: Filters,
     /// Annotations of its HTTPRoutes.
     pub(super) annotations: BTreeMap<&'static str, String>,
     /// Retries.
@@ -52,6 +47,19 @@ pub(super) struct Nginx {
     pub(super) is_closed: bool,
     /// Outcome of each annotation.
     pub(super) outcomes: Vec<Outcome>,
+}
+
+/// Filters of all rules of an Ingress.
+#[derive(Debug, Default)]
+pub(super) struct Filters {
+    /// Header of requests.
+    pub(super) forwarded_prefix: Option<String>,
+    /// Host of requests to backends.
+    pub(super) host: Option<String>,
+    /// CORS policy.
+    pub(super) cors: Option<Value>,
+    /// Backend of copies: name and port of a Service.
+    pub(super) mirror: Option<(String, u16)>,
 }
 
 /// Redirect to a URL.
@@ -94,7 +102,7 @@ pub(super) struct ServiceSettings {
     /// Seconds of `connectTimeout`.
     pub(super) connect_seconds: Option<u32>,
     /// Load balancer of a DestinationRule.
-    pub(super) balancer: Option<serde_json::Value>,
+    pub(super) balancer: Option<Value>,
 }
 
 impl ServiceSettings {
@@ -117,7 +125,7 @@ pub(super) struct Clients {
 }
 
 /// Annotations of one Ingress, by their names without the prefix.
-pub(super) struct Written<'a>(BTreeMap<&'a str, &'a IngressAnnotation>);
+pub(super) struct Written<'a>(pub(super) BTreeMap<&'a str, &'a IngressAnnotation>);
 
 impl<'a> Written<'a> {
     /// Returns the value of an annotation; `None` for an empty one.
@@ -133,48 +141,6 @@ impl<'a> Written<'a> {
 }
 
 impl Nginx {
-    /// Reads the annotations of an Ingress. `has_defaults`: it has the defaults of ingress-nginx.
-    pub(super) fn of(object: &Object<Ingress>, has_defaults: bool) -> Self {
-        let spec = &object.spec;
-        let own = spec.annotations.iter().filter_map(|annotation| {
-            let name = annotation.key.strip_prefix(Ingress::NGINX)?;
-            Some((name, annotation))
-        });
-        let written = Written(own.collect());
-        let mut nginx = Self {
-            namespace: Arc::clone(&object.id.namespace),
-            ..Self::default()
-        };
-        if has_defaults {
-            nginx
-                .annotations
-                .insert("strait.io/max-request-bytes", BODY_MAX.to_string());
-        }
-        let is_canary = written.is_true("canary");
-        if is_canary {
-            nginx.canary = Some(Canary {
-                total: 100,
-                ..Canary::default()
-            });
-        }
-        for (name, annotation) in &written.0 {
-            let verdict = match is_canary && !name.starts_with("canary") {
-                true => Verdict::Dropped(
-                    "a canary has the annotations of the stable Ingress".to_owned(),
-                ),
-                false => nginx.take(name, annotation.value.trim(), &written),
-            };
-            nginx.is_closed |= matches!(verdict, Verdict::Closed(_));
-            nginx.outcomes.push(Outcome {
-                field: annotation.key.to_string(),
-                value: Arc::clone(&annotation.value),
-                line: annotation.line,
-                verdict,
-            });
-        }
-        nginx
-    }
-
     /// Closes the Ingress because of an annotation.
     pub(super) fn close(&mut self, name: &str, why: &str) {
         self.is_closed = true;
@@ -182,44 +148,6 @@ impl Nginx {
         if let Some(outcome) = self.outcomes.iter_mut().find(is_meant) {
             outcome.verdict = Verdict::Closed(why.to_owned());
         }
-    }
-
-    fn take(&mut self, name: &str, value: &str, written: &Written<'_>) -> Verdict {
-        match treatment(name) {
-            // an annotation that is switched off
-            Some((Treatment::Closes, _)) if is_off(name, value) => {
-                Verdict::Becomes("nothing".to_owned())
-            }
-            Some((Treatment::Closes, why)) => Verdict::Closed(why.to_owned()),
-            Some((Treatment::Drops, why)) => Verdict::Dropped(why.to_owned()),
-            Some((Treatment::Follows, effect)) => {
-                let taken = route_parts::take(self, name, value, written);
-                taken.unwrap_or_else(|| Verdict::Becomes(effect.to_owned()))
-            }
-            None => {
-                let known = KNOWN.iter().map(|(known, ..)| *known);
-                Verdict::Unknown(suggest::nearest(name, known))
-            }
-        }
-    }
-}
-
-/// Whether the value of an annotation that is not followed asks for nothing.
-fn is_off(name: &str, value: &str) -> bool {
-    let switches = [
-        "auth-always-set-cookie",
-        "enable-modsecurity",
-        "enable-owasp-core-rules",
-    ];
-    let is_false = || boolean(value) == Some(false);
-    match name {
-        _ if value.is_empty() => true,
-        "proxy-ssl-verify" => value == "off",
-        "proxy-redirect-from" | "proxy-redirect-to" => ["off", "default"].contains(&value),
-        "proxy-cookie-domain" | "proxy-cookie-path" => value == "off",
-        "satisfy" => value == "all",
-        "limit-connections" | "global-rate-limit" => value == "0",
-        name => switches.contains(&name) && is_false(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Diagnostic, Location, Severity};
 use crate::resource::Object;
 use crate::span::{Line, Span};
 
-/// What becomes of an annotation or a field of an Ingress.
+/// Effect of an annotation or a field of an Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Annotation, or path of the field.

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::classes::Served;
 use super::entries::{Backend, Entries};
 use super::nginx::ServiceSettings;
+use super::objects::{GATEWAY, Objects, Translation};
 use super::outcome::finding;
-use super::{GATEWAY, Objects, Translation};
 use crate::diagnostic::Severity;
 use crate::diagnostic::codes::ingress::IG033;
 use crate::kind::{Kind, Name};
@@ -78,7 +78,7 @@ pub(super) fn write(
             Arc::clone(&name.namespace),
             format!("{GATEWAY}-{}", name.name),
         );
-        objects.add(Kind::DestinationRule, rule, Value::Null, spec, first);
+        objects.add((Kind::DestinationRule, rule), (Value::Null, spec), first);
     }
 }
 

@@ -2,34 +2,22 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::nginx::{Canary, Clients, Nginx, Retry, UrlRedirect, Written, boolean};
 use super::outcome::Verdict;
+use super::redirects::{redirect, url};
 use crate::diagnostic::codes::ingress::{IG030, IG031, IG032};
 use crate::validate::scalar;
-
-/// Filters of all rules of an Ingress.
-#[derive(Debug, Default)]
-pub(super) struct Filters {
-    /// Header of requests.
-    pub(super) forwarded_prefix: Option<String>,
-    /// Host of requests to backends.
-    pub(super) host: Option<String>,
-    /// CORS policy.
-    pub(super) cors: Option<Value>,
-    /// Backend of copies: name and port of a Service.
-    pub(super) mirror: Option<(String, u16)>,
-}
 
 /// Default of `cors-allow-headers`.
 const CORS_HEADERS: &str = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization";
 const CORS_METHODS: &str = "GET, PUT, POST, DELETE, PATCH, OPTIONS";
 const CORS_MAX_AGE: u32 = 1_728_000;
 const BURST_DEFAULT: u32 = 5;
-const TRIES_DEFAULT: u32 = 3;
-/// Tries in place of `0`, which ingress-nginx takes for no limit.
-const TRIES_MAX: u32 = 10;
+const ATTEMPTS_DEFAULT: u32 = 3;
+/// Attempts in place of `0`, which ingress-nginx takes for no limit.
+const ATTEMPTS_MAX: u32 = 10;
 
 fn invalid(help: &str) -> Option<Verdict> {
     Some(Verdict::Invalid(help.to_owned()))
@@ -180,85 +168,6 @@ impl Canary {
     }
 }
 
-fn redirect(nginx: &mut Nginx, name: &str, value: &str, written: &Written<'_>) -> Option<Verdict> {
-    match name {
-        "ssl-redirect" | "force-ssl-redirect" | "from-to-www-redirect" => {
-            let Some(is_on) = boolean(value) else {
-                return match name {
-                    "from-to-www-redirect" => invalid("write `true` or `false`"),
-                    _ => closed("neither `true` nor `false`"),
-                };
-            };
-            match name {
-                "ssl-redirect" => nginx.redirects_to_https = Some(is_on),
-                "force-ssl-redirect" => nginx.forces_https = is_on,
-                _ => nginx.redirects_www = is_on,
-            }
-            None
-        }
-        "permanent-redirect" if written.get("temporal-redirect").is_some() => {
-            dropped("`temporal-redirect` comes before it")
-        }
-        "permanent-redirect" | "temporal-redirect" => {
-            let (code, default) = match name {
-                "permanent-redirect" => ("permanent-redirect-code", 301),
-                _ => ("temporal-redirect-code", 302),
-            };
-            let code = written.get(code).map_or(Ok(default), str::parse);
-            let status = code
-                .ok()
-                .filter(|code| [301, 302, 303, 307, 308].contains(code));
-            match (value.contains('$'), status, url(value)) {
-                (true, ..) => closed("variables of nginx"),
-                (_, None, _) => closed("a status other than 301, 302, 303, 307 and 308"),
-                (_, _, None) => closed("no URL"),
-                (_, Some(status), Some(url)) => {
-                    nginx.redirect = Some(UrlRedirect { status, ..url });
-                    None
-                }
-            }
-        }
-        _ => None,
-    }
-}
-
-/// Parses a URL, or a path.
-fn url(text: &str) -> Option<UrlRedirect> {
-    let (scheme, rest) = match text.split_once("://") {
-        Some(("http", rest)) => (Some("http"), rest),
-        Some(("https", rest)) => (Some("https"), rest),
-        Some(_) => return None,
-        None => (None, text),
-    };
-    let (authority, path) = match rest.find('/') {
-        Some(slash) => rest.split_at(slash),
-        None => (rest, "/"),
-    };
-    if scheme.is_none() {
-        let path = path.to_owned();
-        let is_path = authority.is_empty();
-        return is_path.then_some(UrlRedirect {
-            scheme,
-            host: None,
-            port: None,
-            path,
-            status: 0,
-        });
-    }
-    let (host, port) = match authority.split_once(':') {
-        Some((host, port)) => (host, Some(port.parse().ok()?)),
-        None => (authority, None),
-    };
-    let host = host.to_ascii_lowercase();
-    scalar::is_dns_subdomain(&host).then(|| UrlRedirect {
-        scheme,
-        host: Some(host),
-        port,
-        path: path.to_owned(),
-        status: 0,
-    })
-}
-
 fn limits(nginx: &mut Nginx, name: &str, value: &str, written: &Written<'_>) -> Option<Verdict> {
     match name {
         "proxy-body-size" => match bytes(value) {
@@ -344,11 +253,11 @@ fn client_certificates(nginx: &mut Nginx, value: &str, written: &Written<'_>) ->
 fn retries(nginx: &mut Nginx, written: &Written<'_>) -> Option<Verdict> {
     let tries = written
         .get("proxy-next-upstream-tries")
-        .map_or(Ok(TRIES_DEFAULT), str::parse);
+        .map_or(Ok(ATTEMPTS_DEFAULT), str::parse);
     let Ok(tries) = tries else {
         return invalid("write a number");
     };
-    let attempts = if tries == 0 { TRIES_MAX } else { tries } - 1;
+    let attempts = if tries == 0 { ATTEMPTS_MAX } else { tries } - 1;
     let mut retry = Retry {
         codes: Vec::new(),
         attempts,

@@ -8,9 +8,13 @@ use serde_json::{Map, Value, json};
 use super::classes::Served;
 use super::entries::{Backend, Entries, Entry, PathKey, backend};
 use super::listeners::Listeners;
-use super::nginx::{Canary, Nginx, UrlRedirect};
+use super::nginx::Nginx;
+use super::objects::{Objects, Translation};
+use super::rule_parts::{
+    any_path, deciding_headers, not_found, path_match, response, url_redirect, with_groups,
+    without_groups,
+};
 use super::text::LINE;
-use super::{Objects, Translation};
 use crate::kind::{Kind, Name};
 use crate::span::Line;
 
@@ -78,34 +82,6 @@ pub(super) fn write(
         }
         writer.www(entries, objects);
         writer.passthrough(entries, objects);
-    }
-}
-
-fn any_path() -> PathKey {
-    PathKey::Prefix(Arc::from(""))
-}
-
-/// Returns the rule of a host for paths of no Ingress.
-fn not_found() -> Value {
-    json!({"matches": [{"path": path_match(&any_path())}], "filters": [response(404)]})
-}
-
-/// Returns the filter of a response of the proxy itself.
-fn response(status: u16) -> Value {
-    json!({"type": "ExtensionRef", "extensionRef": {
-        "group": "strait.io", "kind": "Response", "name": status.to_string(),
-    }})
-}
-
-fn path_match(path: &PathKey) -> Value {
-    match path {
-        PathKey::Exact(path) => json!({"type": "Exact", "value": &**path}),
-        PathKey::Expression(text) => {
-            let text = text.strip_prefix('^').unwrap_or(text);
-            json!({"type": "RegularExpression", "value": text})
-        }
-        PathKey::Prefix(path) if path.is_empty() => json!({"type": "PathPrefix", "value": "/"}),
-        PathKey::Prefix(path) => json!({"type": "PathPrefix", "value": &**path}),
     }
 }
 
@@ -320,7 +296,8 @@ impl Writer<'_> {
 
     /// Adds the redirect of `/`.
     fn app_root(&self, host: &Host, entries: &Entries, parts: &mut Parts) {
-        let Some(target) = &self.nginx().app_root else {
+        let target = self.nginx().app_root.as_ref();
+        let Some(target) = target.filter(|_| !self.nginx().is_closed) else {
             return;
         };
         let path = PathKey::Exact(Arc::from("/"));
@@ -395,12 +372,17 @@ impl Writer<'_> {
         let id = &self.one().object.id;
         let name: String = id.name.chars().take(NAME_MAX).collect();
         let name = Name::new(Arc::clone(&id.namespace), name.trim_end_matches(['-', '.']));
-        objects.add(Kind::HTTPRoute, name, annotations.into(), spec, self.one());
+        objects.add(
+            (Kind::HTTPRoute, name),
+            (annotations.into(), spec),
+            self.one(),
+        );
     }
 
     /// Writes the redirects between names with and without `www.`.
     fn www(&self, entries: &Entries, objects: &mut Objects<'_>) {
-        if !self.nginx().redirects_www || self.nginx().canary.is_some() {
+        let nginx = self.nginx();
+        if !nginx.redirects_www || nginx.canary.is_some() || nginx.is_closed {
             return;
         }
         for rule in &self.one().object.spec.rules {
@@ -447,81 +429,8 @@ impl Writer<'_> {
                     "rules": [{LINE: entry.line.0, "backendRefs": [{"name": &**name, "port": port}]}],
                 });
                 let name = self.one().object.id.to_name();
-                objects.add(Kind::TLSRoute, name, Value::Null, spec, self.one());
+                objects.add((Kind::TLSRoute, name), (Value::Null, spec), self.one());
             }
         }
-    }
-}
-
-/// Returns the matches of headers that decide about a canary, in their order, each with the decision.
-fn deciding_headers(canary: &Canary) -> Vec<(Value, bool)> {
-    let mut found = Vec::new();
-    if let Some(name) = &canary.header {
-        let exact = |value: &str| json!({"type": "Exact", "name": &**name, "value": value});
-        if let Some(value) = &canary.header_value {
-            found.push((exact(value), true));
-        } else if let Some(pattern) = &canary.header_pattern {
-            let value = format!("(?s:.*)(?:{pattern})(?s:.*)");
-            let header = json!({"type": "RegularExpression", "name": &**name, "value": value});
-            found.push((header, true));
-        } else {
-            found.extend([(exact("always"), true), (exact("never"), false)]);
-        }
-    }
-    if let Some(name) = &canary.cookie {
-        let name = regex_syntax::escape(name);
-        let cookie = |value: &str| {
-            let value = format!("(?:.*;\\s*)?{name}={value}(?:\\s*;.*)?");
-            json!({"type": "RegularExpression", "name": "cookie", "value": value})
-        };
-        found.extend([(cookie("always"), true), (cookie("never"), false)]);
-    }
-    found
-}
-
-fn url_redirect(redirect: &UrlRedirect) -> Value {
-    let mut written = json!({
-        "path": {"type": "ReplaceFullPath", "replaceFullPath": redirect.path},
-        "statusCode": redirect.status,
-    });
-    if let Some(scheme) = redirect.scheme {
-        written["scheme"] = scheme.into();
-    }
-    if let Some(host) = &redirect.host {
-        written["hostname"] = host.as_str().into();
-    }
-    if let Some(port) = redirect.port {
-        written["port"] = port.into();
-    }
-    written
-}
-
-/// Returns a new path with its groups as `\1`.
-fn with_groups(target: &str) -> String {
-    let mut text = String::with_capacity(target.len());
-    let mut chars = target.chars().peekable();
-    while let Some(char) = chars.next() {
-        match (char, chars.peek()) {
-            ('$', Some(next)) if next.is_ascii_digit() => text.push('\\'),
-            ('\\', _) => text.push_str("\\\\"),
-            _ => text.push(char),
-        }
-    }
-    text
-}
-
-/// Returns a new path without its groups, which are empty for a path that is no expression.
-fn without_groups(target: &str) -> String {
-    let mut text = String::with_capacity(target.len());
-    let mut chars = target.chars().peekable();
-    while let Some(char) = chars.next() {
-        match (char, chars.peek()) {
-            ('$', Some(next)) if next.is_ascii_digit() => _ = chars.next(),
-            _ => text.push(char),
-        }
-    }
-    match text.starts_with('/') {
-        true => text,
-        false => format!("/{text}"),
     }
 }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::diagnostic::Diagnostics;
+use crate::kind::{Kind, Name};
 use crate::load_bytes;
+use crate::resource::ResourceSet;
 
 mod annotations;
 mod classes;

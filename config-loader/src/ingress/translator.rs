@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::objects::{Translated, Translation, reference};
 use super::outcome::{finding, location};
 use super::text::with_lines;
-use super::{IngressSettings, Translated, Translation, reference, translate};
+use super::translation::translate;
 use crate::ReadOptions;
 use crate::diagnostic::codes::ingress::IG043;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::load::read_file;
+use crate::options::IngressSettings;
 use crate::resource::{AnyObject, Order, Provenance, ResourceSet, Spec};
 use crate::span::Line;
 

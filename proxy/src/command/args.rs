@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use config_loader::diagnostic::render;
+use config_loader::ingress::IngressSettings;
 use config_loader::resource::istio::{MeshConfig, ProxySettings};
 use config_loader::{Diagnostic, ReadOptions};
 
@@ -444,6 +445,12 @@ impl IdentityArgs {
         }
     }
 
+    /// Returns the settings of Ingresses; `None` if the proxy serves none.
+    fn served_ingresses(&self) -> Option<Arc<IngressSettings>> {
+        let controller = &self.gateways.of_controller.gateway_controller;
+        self.ingress.settings(self.namespace(), controller)
+    }
+
     /// Returns the identity that these arguments describe.
     pub fn identity(&self) -> Identity {
         let mode = match self.mode {
@@ -492,10 +499,7 @@ impl IdentityArgs {
             logs_by_flags: false,
             counts_rules: false,
             gateways: self.gateways.settings(),
-            ingress: self.ingress.settings(
-                self.namespace(),
-                &self.gateways.of_controller.gateway_controller,
-            ),
+            ingress: self.served_ingresses(),
             sockets: self.sidecar.sockets(mode),
             mesh: MeshDefaults {
                 unknown_destinations: self.sidecar.unknown_destinations(),

@@ -71,7 +71,7 @@ pub struct IngressMigrateArgs {
         env = "STRAIT_MIGRATE_NAMESPACE"
     )]
     pub namespace: String,
-    /// How Ingresses are read.
+    /// Reading of Ingresses.
     #[command(flatten)]
     pub reading: IngressReadingArgs,
 }
@@ -79,7 +79,7 @@ pub struct IngressMigrateArgs {
 /// `--output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MigrateOutputArg {
-    /// What each annotation and object becomes
+    /// Effect of each annotation, and the objects of each Ingress
     Report,
     /// Objects of the Gateway API and policies
     Yaml,

@@ -120,7 +120,7 @@ pub struct IngressPath {
 pub enum PathType {
     /// Equal path.
     Exact,
-    /// What the controller makes of it.
+    /// Path that the controller interprets.
     ImplementationSpecific,
     /// Path that begins with these segments.
     Prefix,

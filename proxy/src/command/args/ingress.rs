@@ -14,7 +14,7 @@ pub struct IngressArgs {
     /// Serve Ingresses, on the ports 80 and 443 or what --listen-ports has for them
     #[arg(long, env = "STRAIT_INGRESS")]
     pub ingress: bool,
-    /// How Ingresses are read.
+    /// Reading of Ingresses.
     #[command(flatten)]
     pub reading: IngressReadingArgs,
     /// Addresses that are opened for Ingresses. Default: all

@@ -1,4 +1,4 @@
-//! Settings of the translation.
+//! Settings of the translation of Ingresses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl IngressSettings {
     pub const CLASS: &str = "strait";
 
     /// Whether Ingresses of ingress-nginx are served in its place.
-    pub(super) fn takes_over_nginx(&self) -> bool {
+    pub(crate) fn takes_over_nginx(&self) -> bool {
         self.controllers
             .iter()
             .any(|one| one == Self::NGINX_CONTROLLER)

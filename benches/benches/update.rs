@@ -82,6 +82,22 @@ const CHANGED: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "Ingress",
+        [
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n\
+             spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}",
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n\
+             spec: {defaultBackend: {service: {name: s, port: {number: 81}}}}",
+        ],
+    ),
+    (
+        "IngressClass",
+        [
+            "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: c}\nspec: {controller: example.com/one}",
+            "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: c}\nspec: {controller: example.com/two}",
+        ],
+    ),
+    (
         "BackendTrafficPolicy",
         [
             "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: BackendTrafficPolicy\nmetadata: {name: p}\n\

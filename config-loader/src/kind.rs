@@ -28,6 +28,8 @@ macro_rules! kinds {
             "gateway.networking.k8s.io" HTTPRoute http_routes gateway_api;
             "gateway.networking.k8s.io" KubernetesGateway kubernetes_gateways gateway_api;
             "gateway.networking.k8s.io" ListenerSet listener_sets gateway_api;
+            "networking.k8s.io" Ingress ingresses networking;
+            "networking.k8s.io" IngressClass ingress_classes networking;
             "networking.karmada.io" MultiClusterService multi_cluster_services karmada;
             "core" Namespace namespaces core reduced;
             "core" Node nodes core reduced;
@@ -125,7 +127,7 @@ impl Kind {
     pub fn is_namespaced(self) -> bool {
         !matches!(
             self,
-            Kind::Cluster | Kind::GatewayClass | Kind::Namespace | Kind::Node
+            Kind::Cluster | Kind::GatewayClass | Kind::IngressClass | Kind::Namespace | Kind::Node
         )
     }
 

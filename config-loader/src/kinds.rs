@@ -11,6 +11,7 @@ mod istio;
 mod lookup;
 mod metadata;
 mod multicluster;
+mod networking;
 mod row;
 pub mod unsupported;
 mod unsupported_fields;
@@ -37,6 +38,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
         core::ROWS,
         envoy_gateway::ROWS,
         gateway_api::ROWS,
+        networking::ROWS,
     ]
     .into_iter()
     .flatten()

@@ -20,6 +20,8 @@ pub mod kinds;
 
 mod load;
 
+pub mod ingress;
+
 mod access_table;
 
 mod clusters;

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::diagnostic::codes::common::SRC006;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::ingress::Translator;
 use crate::kind::Kind;
 use crate::load::{read_file, text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
@@ -365,6 +366,8 @@ struct Loader {
     keeps_policies: bool,
     /// Policies that do.
     held: Held,
+    /// Translation of Ingresses.
+    ingresses: Translator,
 }
 
 /// Policies that are gone from their source and stay in effect.
@@ -489,6 +492,10 @@ impl Loader {
         fill_source_lines_with(&mut refusals, self.text.as_ref());
         found.extend(refusals);
         found.extend(self.references.iter().cloned());
+        self.translate();
+        let mut of_ingresses = self.ingresses.expanded().findings.clone();
+        fill_source_lines_with(&mut of_ingresses, self.text.as_ref());
+        found.extend(of_ingresses);
         let mut found = found.into_sorted();
         found.dedup();
         let differs = found != self.diagnostics;
@@ -496,9 +503,16 @@ impl Loader {
         differs
     }
 
-    fn loaded(&self) -> Loaded {
+    /// Translates Ingresses, if they are served.
+    fn translate(&mut self) {
+        let settings = self.fleet.ingress.as_deref();
+        self.ingresses.update(self.store.set(), settings);
+    }
+
+    fn loaded(&mut self) -> Loaded {
+        self.translate();
         Loaded {
-            set: Arc::clone(self.store.set()),
+            set: Arc::clone(&self.ingresses.expanded().set),
             diagnostics: self.diagnostics.clone(),
             quarantined: self.store.quarantined(),
             waits_for: self.awaited.values().next().cloned(),

@@ -1,7 +1,11 @@
 //! Options for reading resources, and facts about the fleet that come from outside of them.
 
+mod ingress;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use ingress::{HostOwner, IngressSettings, NginxRegex};
 
 use traffic::route::PathNormalization;
 
@@ -56,6 +60,8 @@ pub struct Fleet {
     pub workload: Option<ProxyWorkload>,
     /// Whether Gateways without addresses get some of their own, from a pool, so that they share none.
     pub has_gateway_pool: bool,
+    /// Settings of the translation of Ingresses; `None` if they are not served.
+    pub ingress: Option<Arc<IngressSettings>>,
 }
 
 /// Workload of a proxy.

@@ -13,6 +13,7 @@ pub mod istio;
 pub mod karmada;
 pub mod mcs_api;
 mod meta;
+pub mod networking;
 
 pub(crate) use field::FIELD;
 pub use field::{Field, IntOrString, Map};

@@ -12,6 +12,7 @@ pub mod gloo;
 mod health_check;
 pub mod istio;
 pub mod karmada;
+pub mod networking;
 mod object;
 pub mod port_protocol;
 mod set;

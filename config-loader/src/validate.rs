@@ -18,6 +18,7 @@ pub mod immutable;
 pub mod istio;
 pub mod karmada;
 pub mod mcs_api;
+pub mod networking;
 pub mod references;
 pub mod scalar;
 #[cfg(test)]

@@ -350,3 +350,25 @@ fn readme_lists_unsupported_kinds_and_fields() {
     }
     check("README.md", &format!("{before}{open}{table}{close}{after}"));
 }
+
+#[test]
+fn page_about_ingress_nginx_has_the_number_of_annotations_of_each_treatment() {
+    use config_loader::ingress::{KNOWN, Treatment};
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/move-from-ingress-nginx.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for (treatment, words) in [
+        (Treatment::Follows, "followed"),
+        (Treatment::Closes, "close their Ingress"),
+        (Treatment::Drops, "have no effect"),
+    ] {
+        let count = KNOWN
+            .iter()
+            .filter(|(_, known, _)| *known == treatment)
+            .count();
+        let row = format!("| {words} | {count} |");
+        assert!(
+            page.contains(&row),
+            "docs/move-from-ingress-nginx.md needs {row}"
+        );
+    }
+}

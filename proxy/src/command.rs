@@ -33,6 +33,9 @@ pub mod inject;
 
 pub mod iptables;
 mod load;
+
+pub mod migrate;
+
 mod otel;
 mod own_settings;
 mod pod;
@@ -97,6 +100,8 @@ pub enum Command {
     Inject(Box<inject::InjectArgs>),
     /// Remove the sidecar that `inject` has added
     Uninject(inject::UninjectArgs),
+    /// Show what Ingresses become, and what moves from another mesh
+    Migrate(migrate::MigrateArgs),
     /// Write the ServiceImports of one cluster from what other clusters export
     Imports(imports::ImportsArgs),
     /// Keep configuration durably and serve it as a Kubernetes API server does
@@ -175,6 +180,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Iptables(args) => iptables::run(args),
         Command::Inject(args) => inject::run(args),
         Command::Uninject(args) => inject::undo(args),
+        Command::Migrate(args) => migrate::run(args),
         Command::Imports(args) => imports::run(args),
         Command::Control(args) => control::run(args),
         Command::Demo(args) => demo::run(args),

@@ -4,6 +4,7 @@ mod gateways;
 mod workload;
 
 use config_loader::catalog::{DefaultDomain, Naming};
+use config_loader::ingress::IngressSettings;
 use config_loader::resource::istio::{MeshConfig, ProxySettings};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -84,6 +85,8 @@ pub struct Identity {
     pub environment: Environment,
     /// Gateways of the Gateway API that the proxy serves.
     pub gateways: GatewaySettings,
+    /// Settings of Ingresses; `None` if the proxy serves none. Flag `--ingress`.
+    pub ingress: Option<Arc<IngressSettings>>,
     /// Sockets on which a sidecar accepts connections.
     pub sockets: SidecarSockets,
     /// Defaults of the mesh for settings that no rule has.
@@ -488,6 +491,7 @@ impl Default for Identity {
             traces_by_address: false,
             environment: Environment::default(),
             gateways: GatewaySettings::default(),
+            ingress: None,
             sockets: SidecarSockets::default(),
             mesh: MeshDefaults::default(),
         }

@@ -67,7 +67,7 @@ def release(document):
 def complaints(document):
     pod = document.get("spec", {}).get("template", {}).get("spec", {}) if isinstance(document.get("spec"), dict) else {}
     kind = document["kind"]
-    if not kind.startswith("Cluster") and kind not in ("GatewayClass", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") and "namespace" not in document["metadata"] \
+    if not kind.startswith("Cluster") and kind not in ("GatewayClass", "IngressClass", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") and "namespace" not in document["metadata"] \
             and "helm.sh/chart" in document["metadata"].get("labels", {}):
         yield "has no namespace"
     if not pod:

@@ -5,6 +5,7 @@
 
 mod global;
 mod selector;
+mod sources;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::registry::{Buckets, Exhausted, Time};
 
 pub use global::{Entry, GlobalRule};
 pub use selector::{CountedRequest, PathMatch, Selector, ValueMatch, is_distinct, objection};
+pub use sources::Sources;
 
 /// Limits of a route.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub struct RouteLimits {
     pub global: Box<[GlobalRule]>,
     /// Maximum number of bytes of a request's body.
     pub body_max: Option<u64>,
+    /// Addresses of the clients that are served.
+    pub sources: Sources,
+    /// Whether requests beyond a rate get a response with status 503 in place of 429.
+    pub is_unavailable: bool,
     /// Whether a rule reads headers that the proxy adds to requests.
     pub reads_added: bool,
     /// Hash of the policy.

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use super::{HostIndex, differences};
 use crate::kind::{Kind, Name, ObjectRef, kinds};
 use crate::resource::{Line, Object, Objects, ResourceSet, Spec};
-use crate::resource::{core, envoy_gateway, flomesh, gateway_api, gloo, istio, karmada};
+use crate::resource::{
+    core, envoy_gateway, flomesh, gateway_api, gloo, istio, karmada, networking,
+};
 pub use readers::Readers;
 
 /// Key of a read of resources, or of a lookup in an index.

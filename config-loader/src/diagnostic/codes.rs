@@ -37,6 +37,7 @@ pub mod core;
 pub mod gateway_api;
 pub mod identity;
 pub mod imports;
+pub mod ingress;
 pub mod istio;
 pub mod limits;
 pub mod multicluster;
@@ -55,6 +56,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         limits::ROWS,
         gateway_api::ROWS,
         identity::ROWS,
+        ingress::ROWS,
         tls::ROWS,
     ]
     .into_iter()

@@ -412,6 +412,7 @@ impl<'a> Draft<'a> {
                 file: Arc::clone(self.locator.file),
                 line: self.locator.first_line + self.start.0,
                 document_line: self.locator.first_line,
+                written_as: None,
             },
             fingerprint: self.fingerprint,
             spec: Arc::new(spec),

@@ -58,8 +58,6 @@ const FORWARDED: &str = "requests that it denies are forwarded";
 const DENY_ELSEWHERE: &str =
     "deny these requests in the service, or in a proxy in front of this one";
 const KINDS_THAT_ARE_READ: &str = "the kinds of gateway.networking.k8s.io that are read";
-const GATEWAY_AND_RULES: &str =
-    "a Gateway (networking.istio.io) and a VirtualService with `http` rules";
 
 /// Known but unsupported kinds. Within a group, the row without a kind is the last.
 pub const UNSUPPORTED: &[Unsupported] = &[
@@ -97,8 +95,11 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "WasmPlugin",
         "`headers`, `rewrite`, `fault` and `corsPolicy` of a VirtualService; other code runs in the service",
     ),
-    other("networking.k8s.io", "Ingress", GATEWAY_AND_RULES),
-    other("extensions", "Ingress", GATEWAY_AND_RULES),
+    other(
+        "extensions",
+        "Ingress",
+        "`apiVersion: networking.k8s.io/v1`",
+    ),
     Unsupported {
         code: GA008,
         ..other(
@@ -168,7 +169,6 @@ mod tests {
         for (kind, api_version) in [
             ("EnvoyFilter", "networking.istio.io/v1alpha3"),
             ("WasmPlugin", "extensions.istio.io/v1alpha1"),
-            ("Ingress", "networking.k8s.io/v1"),
             ("Ingress", "extensions/v1beta1"),
             ("Gateway", "gateway.networking.k8s.io/v1"),
             ("HTTPRoute", "gateway.networking.k8s.io/v1"),

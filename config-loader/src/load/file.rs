@@ -251,6 +251,7 @@ fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) ->
                 file: Arc::clone(&object.provenance().file),
                 line: object.provenance().line + chunk.first_line - document.first_line,
                 document_line: chunk.first_line,
+                written_as: None,
             };
             let item = object.order().item;
             let order = Order {

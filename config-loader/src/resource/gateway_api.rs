@@ -4,6 +4,7 @@
 //! resolved: whether their objects exist, and whether a ReferenceGrant permits them, is decided with the whole set.
 
 mod backend_tls_policy;
+mod extensions;
 mod filter;
 mod gateway;
 mod grant;
@@ -14,9 +15,10 @@ mod rule;
 pub use backend_tls_policy::{
     Authorities, BackendTLSPolicy, BackendVerification, PolicyService, SubjectAltName,
 };
+pub use extensions::{ClientRate, RouteExtensions};
 pub use filter::{
     Cors, CorsOrigin, Filter, HeaderEdits, OriginHost, PathModifier, Redirect, RequestMirror,
-    Rewrite, Unusable,
+    Respond, Rewrite, Unusable,
 };
 pub use gateway::{
     AddressType, ClientCertificates, ClientValidation, FrontendTls, GatewayAddress, GatewayClass,

@@ -15,6 +15,8 @@ pub struct Provenance {
     pub line: u32,
     /// Line of the file on which the object's document starts, counted from 1.
     pub document_line: u32,
+    /// Object that this one was translated from; `None` for an object that is written.
+    pub written_as: Option<Arc<ObjectRef>>,
 }
 
 /// Position of an object in its file: the document, then the item of a `List`.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::object::Object;
 use super::shared_map::{self, SharedMap};
-use super::{core, envoy_gateway, flomesh, gateway_api, gloo, istio, karmada};
+use super::{core, envoy_gateway, flomesh, gateway_api, gloo, istio, karmada, networking};
 use crate::kind::{Name, ObjectRef, kinds};
 
 /// Objects of one kind, by name. A clone shares them until one of the two changes.
 ///
 /// If a kind exists in several API groups, an object of each can have the same name; the one in `named` takes precedence.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Objects<T> {
     named: Arc<ByName<T>>,
     other_groups: Arc<BTreeMap<Name, Vec<Arc<Object<T>>>>>,
@@ -63,6 +63,15 @@ impl<T> Objects<T> {
     pub fn same(&self, other: &Objects<T>) -> bool {
         Arc::ptr_eq(&self.named, &other.named)
             && Arc::ptr_eq(&self.other_groups, &other.other_groups)
+    }
+}
+
+impl<T> Clone for Objects<T> {
+    fn clone(&self) -> Objects<T> {
+        Objects {
+            named: Arc::clone(&self.named),
+            other_groups: Arc::clone(&self.other_groups),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::object::{Object, Order, Provenance};
 use super::set::{Objects, ResourceSet};
-use super::{core, envoy_gateway, flomesh, gateway_api, gloo, istio, karmada};
+use super::{core, envoy_gateway, flomesh, gateway_api, gloo, istio, karmada, networking};
 use crate::kind::{Kind, ObjectRef, kinds};
 
 /// Content of one kind of object, and the field of a [`ResourceSet`] that stores its objects.

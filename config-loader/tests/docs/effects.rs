@@ -223,6 +223,18 @@ spec.rules[].when authorization::fields::headers_are_compared_line_by_line
 # ConfigMap core
 data accepted
 
+# Ingress networking.k8s.io
+spec ingress::hosts_are_exact_or_have_one_label_more
+spec.ingressClassName ingress::paths_match_as_kubernetes_has_them
+spec.defaultBackend ingress::hosts_are_exact_or_have_one_label_more
+spec.tls ingress::hosts_are_served_over_tls_by_their_secrets
+spec.rules[].host ingress::hosts_are_exact_or_have_one_label_more
+spec.rules[].http ingress::paths_match_as_kubernetes_has_them
+
+# IngressClass networking.k8s.io
+spec untested
+spec.parameters accepted
+
 # BackendTrafficPolicy gateway.envoyproxy.io
 spec.targetRef rate_limits::targets::one_target_is_enough
 spec.targetRefs rate_limits::targets::most_specific_policy_applies

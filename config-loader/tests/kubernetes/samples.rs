@@ -305,6 +305,18 @@ fn others() -> Vec<Sample> {
             json!({"spec": mesh("two")}),
         ),
         sample(
+            "networking.k8s.io/v1",
+            "Ingress",
+            json!({"spec": {"ingressClassName": "one", "defaultBackend": {"service": {"name": "one", "port": {"number": 80}}}}}),
+            json!({"spec": {"ingressClassName": "two"}}),
+        ),
+        sample(
+            "networking.k8s.io/v1",
+            "IngressClass",
+            json!({"spec": {"controller": "example.com/one"}}),
+            json!({"metadata": {"labels": {"changed": "yes"}}}),
+        ),
+        sample(
             "gateway.envoyproxy.io/v1alpha1",
             "BackendTrafficPolicy",
             json!({"spec": {"targetRefs": [{"kind": "Service", "name": "one"}], "requestBuffer": {"limit": "1Ki"}}}),

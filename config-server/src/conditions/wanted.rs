@@ -25,6 +25,7 @@ pub(super) fn has_conditions(resource: &Resource) -> bool {
         Kind::BackendTrafficPolicy
         | Kind::Destination
         | Kind::EndpointSlice
+        | Kind::Ingress
         | Kind::Secret
         | Kind::Service => true,
         Kind::ServiceImport => resource.group != config_loader::kinds::MCS_API,

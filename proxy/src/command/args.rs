@@ -7,6 +7,7 @@ mod control;
 mod gateways;
 mod headers;
 mod identity_source;
+mod ingress;
 mod limits;
 mod metrics;
 mod sidecar;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use config_loader::diagnostic::render;
+use config_loader::ingress::IngressSettings;
 use config_loader::resource::istio::{MeshConfig, ProxySettings};
 use config_loader::{Diagnostic, ReadOptions};
 
@@ -29,6 +31,7 @@ pub use control::{ControlArgs, node};
 pub use gateways::{GatewayArgs, GatewayPoolArgs};
 pub use headers::HeaderArgs;
 pub use identity_source::IdentitySourceArgs;
+pub use ingress::{IngressArgs, IngressReadingArgs};
 pub use limits::{LimitArgs, LimitServiceArgs};
 pub use metrics::{MetricsArgs, SwitchArg};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
@@ -248,6 +251,9 @@ pub struct IdentityArgs {
     /// Gateways of the Gateway API.
     #[command(flatten)]
     pub gateways: GatewayArgs,
+    /// Ingresses.
+    #[command(flatten)]
+    pub ingress: IngressArgs,
     /// Settings of sidecars.
     #[command(flatten)]
     pub sidecar: SidecarArgs,
@@ -444,6 +450,12 @@ impl IdentityArgs {
         }
     }
 
+    /// Returns the settings of Ingresses; `None` if the proxy serves none.
+    fn served_ingresses(&self) -> Option<Arc<IngressSettings>> {
+        let controller = &self.gateways.of_controller.gateway_controller;
+        self.ingress.settings(self.namespace(), controller)
+    }
+
     /// Returns the identity that these arguments describe.
     pub fn identity(&self) -> Identity {
         let mode = match self.mode {
@@ -489,6 +501,7 @@ impl IdentityArgs {
             logs_by_flags: false,
             counts_rules: false,
             gateways: self.gateways.settings(),
+            ingress: self.served_ingresses(),
             sockets: self.sidecar.sockets(mode),
             mesh: MeshDefaults {
                 unknown_destinations: self.sidecar.unknown_destinations(),

@@ -2,7 +2,7 @@
 
 mod about;
 mod access;
-mod paths;
+pub(super) mod paths;
 mod telemetries;
 
 use std::env;
@@ -231,6 +231,7 @@ fn fleet(args: &CheckArgs) -> Fleet {
         },
         gateway_controller: Some(of_controller.gateway_controller.as_str().into()),
         has_gateway_pool: !of_controller.pool().is_empty(),
+        ingress: identity.ingress.clone(),
         path_normalization: identity.path_normalization(),
         workload: workload(&identity),
     }

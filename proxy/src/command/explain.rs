@@ -6,7 +6,7 @@ mod live;
 use std::io::Write;
 use std::sync::Arc;
 
-use config_loader::{Diagnostic, Loaded, ResourceSet, Severity};
+use config_loader::{Diagnostic, Fleet, Loaded, ResourceSet, Severity};
 
 pub use args::{ExplainArgs, Output};
 
@@ -42,6 +42,10 @@ pub fn run(args: &ExplainArgs) -> u8 {
                 &args.files.paths,
                 config_loader::LoadOptions {
                     read: args.reading.options(&args.identity.identity()),
+                    fleet: Fleet {
+                        ingress: args.identity.identity().ingress,
+                        ..Fleet::default()
+                    },
                     ..config_loader::LoadOptions::default()
                 },
             );

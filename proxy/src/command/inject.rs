@@ -1,6 +1,6 @@
 //! `strait inject` and `strait uninject`: a sidecar for the workloads of files and pipes, and back.
 
-mod input;
+pub(super) mod input;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

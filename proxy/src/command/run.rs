@@ -362,7 +362,10 @@ impl RunArgs {
         let mut settings = self
             .serve
             .settings(self.config.files.paths.clone(), self.identity.identity())?;
-        settings.control = self.config.control.settings(node(&settings.identity))?;
+        settings.control = self.config.control.settings(
+            node(&settings.identity),
+            settings.identity.ingress.is_some(),
+        )?;
         if !self.config.control.reads_pods() {
             settings.identity.pod = None;
         }

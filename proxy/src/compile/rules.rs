@@ -2,6 +2,7 @@
 
 pub(in crate::compile) mod delegates;
 mod early;
+mod gateway_extensions;
 mod gateway_filters;
 mod gateway_matches;
 pub(in crate::compile) mod gateway_routes;

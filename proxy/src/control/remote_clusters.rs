@@ -118,6 +118,7 @@ pub fn fleet(identity: &Identity) -> Fleet {
         path_normalization: identity.path_normalization(),
         workload: workload(identity),
         has_gateway_pool: !identity.gateways.pool.is_empty(),
+        ingress: identity.ingress.clone(),
     }
 }
 

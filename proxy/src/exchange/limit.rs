@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hyper::body::Body;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use hyper::{Request, Version};
+use hyper::{Request, StatusCode, Version};
 
 use self::described::{Described, describe};
 use super::downstream::body::{BODY_TOO_LARGE, DownstreamBody};
@@ -33,7 +33,7 @@ const X_RATELIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset
 ///
 /// # Errors
 ///
-/// The reply to a request that is refused: 429 or 413.
+/// The reply to a request that is refused: 403, 429 or 413.
 pub(super) fn admit<'a>(
     limits: &'a Arc<RouteLimits>,
     context: &RequestContext<'_>,
@@ -41,6 +41,9 @@ pub(super) fn admit<'a>(
     cleaned: &mut Cleaned<'_>,
     record: &mut Record,
 ) -> Result<Described<'a>, LocalReply> {
+    if !limits.sources.admits(context.origin.client.ip()) {
+        return Err(LocalReply::DENIED);
+    }
     if limits.reads_added {
         cleaned.show(request.headers_mut());
     }
@@ -91,7 +94,7 @@ pub(super) fn admit_early<B>(
 /// Whether a limit has refused a request.
 pub(super) fn is_refused(found: &Result<Found, LocalReply>) -> bool {
     let refusal = found.as_ref().err();
-    refusal.is_some_and(|reply| reply.status == LocalReply::RATE_LIMITED.status)
+    refusal.is_some_and(|reply| reply.details == LocalReply::RATE_LIMITED.details)
 }
 
 /// Counts a request by the rules of this proxy, and describes it for those of the rate limit service.
@@ -118,7 +121,11 @@ fn count<'a, B>(
     match counted.refusal {
         Some(refusal) => {
             worker.count(Counter::RateLimitDenied);
-            Err(LocalReply::rate_limited(&refusal))
+            let mut reply = LocalReply::rate_limited(&refusal);
+            if limits.is_unavailable {
+                reply.status = StatusCode::SERVICE_UNAVAILABLE;
+            }
+            Err(reply)
         }
         None => {
             if counted.is_counted {

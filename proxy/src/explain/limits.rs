@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use super::duration::duration;
 use traffic::limit::{CountedRequest, RouteLimits, Selector, is_distinct, objection};
 use traffic::provenance::Provenance;
@@ -40,7 +42,30 @@ pub(super) fn words(limits: &RouteLimits, request: &CountedRequest<'_>) -> Vec<S
         let policy = &limits.provenance;
         format!("body of at most {bytes} bytes, unless it is gRPC  {policy}")
     });
-    rules.chain(body).collect()
+    let sources = &limits.sources;
+    let networks = |nets: &[IpNet]| {
+        let nets: Vec<String> = nets.iter().map(ToString::to_string).collect();
+        nets.join(", ")
+    };
+    let verdict = match sources.admits(request.client()) {
+        true => "serves this client",
+        false => "refuses this client with status 403",
+    };
+    let clients = (!sources.is_empty()).then(|| {
+        let allowed = match sources.allowed.is_empty() {
+            true => "all".to_owned(),
+            false => networks(&sources.allowed),
+        };
+        let denied = match sources.denied.is_empty() {
+            true => String::new(),
+            false => format!(" without {}", networks(&sources.denied)),
+        };
+        format!(
+            "clients of {allowed}{denied}: {verdict}  {}",
+            limits.provenance
+        )
+    });
+    clients.into_iter().chain(rules).chain(body).collect()
 }
 
 fn rule_words(rule: &Words<'_>, request: &CountedRequest<'_>) -> String {

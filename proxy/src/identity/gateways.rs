@@ -39,6 +39,10 @@ impl GatewaySettings {
         gateway: &ServedGateway<'_>,
         taken: &mut HashSet<IpAddr>,
     ) -> Vec<IpAddr> {
+        // that of Ingresses has no status with addresses of the pool, and the flag `--ingress` names it
+        if gateway.object.provenance.written_as.is_some() {
+            return gateway.addresses(&[]);
+        }
         let mut addresses = gateway.addresses(&self.pool);
         if !self.pool.is_empty() {
             addresses.retain(|ip| taken.insert(*ip));

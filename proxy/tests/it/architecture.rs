@@ -53,6 +53,7 @@ const LOADER: Rows = &[
     ("kinds", 6, &[]),
     ("load", 7, &[]),
     ("store", 8, &[]),
+    ("ingress", 8, &[]),
     ("xds_body", 8, &[]),
     ("xds", 9, &[]),
     ("source", 10, &[]),

@@ -60,6 +60,7 @@ mod http2_floods;
 mod http2_response_corpus;
 mod hub;
 mod identity;
+mod ingress;
 mod inject;
 mod istiod;
 mod kubernetes;

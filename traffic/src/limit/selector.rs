@@ -55,6 +55,13 @@ pub struct CountedRequest<'a> {
     network: IpAddr,
 }
 
+impl CountedRequest<'_> {
+    /// Address of the client.
+    pub fn client(&self) -> IpAddr {
+        self.client
+    }
+}
+
 impl<'a> CountedRequest<'a> {
     /// A request of a client, its path normalized. `ipv6_prefix` is the length of the networks of clients with IPv6.
     pub fn new(head: RequestHead<'a>, client: IpAddr, ipv6_prefix: u8) -> Self {

@@ -27,6 +27,8 @@ fn limits(rules: Vec<LimitRule>) -> RouteLimits {
         rules: rules.into(),
         global: Box::default(),
         body_max: None,
+        sources: Sources::default(),
+        is_unavailable: false,
         reads_added: false,
         fingerprint: 0,
     }

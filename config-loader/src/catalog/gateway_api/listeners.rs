@@ -357,7 +357,15 @@ impl<'a> Owner<'a, '_> {
                 (certificates, &validation.authorities, gateway)
             }
             None if tls.options.clients == ClientCertificates::None => return None,
-            None => (tls.options.clients, &tls.certificates, self.referrer),
+            None => {
+                let own = &tls.options.client_authorities;
+                let references = if own.is_empty() {
+                    &tls.certificates
+                } else {
+                    own
+                };
+                (tls.options.clients, references, self.referrer)
+            }
         };
         let authorities = references.iter();
         let authorities = authorities.map(|one| references::authorities(self.view, referrer, one));

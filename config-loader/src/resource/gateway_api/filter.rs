@@ -21,6 +21,8 @@ pub enum Filter {
     RequestHeaders(HeaderEdits),
     /// Edits of response headers.
     ResponseHeaders(HeaderEdits),
+    /// Response of the proxy itself.
+    Respond(Respond),
     /// Rewrite of host and path.
     Rewrite(Rewrite),
     /// Filter that cannot be applied. Requests of its rule or backend get a response with status 500, because leaving out a
@@ -33,6 +35,15 @@ impl Filter {
     pub fn edits_requests(&self) -> bool {
         matches!(self, Self::RequestHeaders(_) | Self::Rewrite(_))
     }
+}
+
+/// Response of the proxy itself, without a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Respond {
+    /// Status, from 200 to 599.
+    pub status: u16,
+    /// Source line within the document.
+    pub line: Line,
 }
 
 /// Filter that cannot be applied.

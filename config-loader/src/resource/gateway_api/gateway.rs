@@ -125,6 +125,8 @@ pub struct TlsOptions {
     /// Client certificates, verified by `ca.crt` of the Secrets with the listener's certificates. The validation of the
     /// Gateway replaces it.
     pub clients: ClientCertificates,
+    /// Secret with the CA certificates of clients; empty for the Secrets with the listener's certificates.
+    pub client_authorities: Vec<ObjectReference>,
     /// Oldest version.
     pub version_min: TlsVersion,
     /// Newest version.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Backend, BackendRef, GrpcMatch, HttpMatch, ParentRef, RouteRule};
+use super::{Backend, BackendRef, GrpcMatch, HttpMatch, ParentRef, RouteExtensions, RouteRule};
 use crate::resource::istio::Lined;
 use crate::span::Line;
 
@@ -15,6 +15,8 @@ pub struct HTTPRoute {
     pub hostnames: Vec<Lined<Arc<str>>>,
     /// Rules. Never empty.
     pub rules: Vec<RouteRule<HttpMatch>>,
+    /// Settings from annotations; `None` without any.
+    pub extensions: Option<Box<RouteExtensions>>,
 }
 
 /// Checked GRPCRoute.

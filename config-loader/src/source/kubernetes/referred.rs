@@ -1,4 +1,4 @@
-//! Namespaces whose Secrets and ConfigMaps are followed because of the Gateway API: a Gateway, a ListenerSet or a
+//! Namespaces whose Secrets and ConfigMaps are followed because of the Gateway API or Ingresses: an Ingress, a Gateway, a ListenerSet or a
 //! BackendTLSPolicy there refers to them, or a ReferenceGrant permits that to those of other namespaces.
 //!
 //! A namespace stays until the proxy restarts.
@@ -87,6 +87,10 @@ fn wanted(kind: Kind, spec: &Value) -> BTreeSet<Kind> {
     match kind {
         Kind::BackendTLSPolicy | Kind::KubernetesGateway | Kind::ListenerSet => {
             walk(spec, &mut found);
+        }
+        // its certificates are in its namespace
+        Kind::Ingress if !items(&spec["tls"]).is_empty() => {
+            found.insert(Kind::Secret);
         }
         Kind::ReferenceGrant => {
             let refers = |from: &Value| from["kind"] == "Gateway" || from["kind"] == "ListenerSet";

@@ -56,9 +56,11 @@ const UNSELECTED: [Kind; 4] = [
 /// Kinds that the proxy can run without if the credentials do not allow reading them. A TLS server without its
 /// certificate has a diagnostic of its own. Security policies are not among them: without them, the proxy could serve
 /// what they forbid. Of the kinds of gateway.networking.k8s.io, those are not that Gateways need ([`GatewayNeeds`]).
-const OPTIONAL: [Kind; 8] = [
+const OPTIONAL: [Kind; 10] = [
     Kind::BackendTrafficPolicy,
     Kind::ConfigMap,
+    Kind::Ingress,
+    Kind::IngressClass,
     Kind::Namespace,
     Kind::Node,
     Kind::Pod,
@@ -194,7 +196,9 @@ impl Server {
             let found = discover(&connected.client, only, asks_readiness, answer_max).await;
             let was_back = std::mem::replace(&mut is_back, found.is_ok());
             let pause = match found {
-                Ok(found) => {
+                Ok(mut found) => {
+                    let without = &self.settings.without;
+                    found.resources.retain(|one| !without.contains(&one.kind));
                     if was_back && self.lost.is_some() && self.unserved.is_known() {
                         let found = problems::silent(self.server(), &connected.signs.silent());
                         self.report(Report::ServerTrouble(Some(found))).await;

@@ -22,6 +22,8 @@ pub struct KubernetesSettings {
     pub kubeconfig: Option<PathBuf>,
     /// Resources that are read, as kind and API group; empty for all. Fewer are read from remote clusters.
     pub resources: Vec<(Kind, &'static str)>,
+    /// Kinds that are not read.
+    pub without: Vec<Kind>,
     /// Kinds that the proxy runs without if the credentials do not allow reading them (`--control-optional`). A Secret
     /// listed here is not reported as missing either.
     pub optional: Vec<Kind>,

@@ -205,6 +205,10 @@ impl Watch {
                 let effect = "requests are not limited";
                 problems::refused_optional(&self.server, &self.key(), effect)
             }
+            (_, Kind::Ingress | Kind::IngressClass, Refusal::Forbidden) => {
+                let effect = "Ingresses are not served";
+                problems::refused_optional(&self.server, &self.key(), effect)
+            }
             (_, kind, Refusal::Forbidden) if kind.is_gateway_api() => {
                 let effect = danger_without(kind).unwrap_or("its objects have no effect");
                 match is_optional {

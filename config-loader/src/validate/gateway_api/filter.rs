@@ -14,7 +14,7 @@ use crate::raw::Field;
 use crate::raw::gateway_api as raw;
 use crate::resource::Percent;
 use crate::resource::gateway_api::{
-    Filter, HeaderEdits, PathModifier, Redirect, RequestMirror, Rewrite, Unusable,
+    Filter, HeaderEdits, PathModifier, Redirect, RequestMirror, Respond, Rewrite, Unusable,
 };
 use crate::resource::istio::Scheme;
 use crate::span::Span;
@@ -37,6 +37,9 @@ const OF_GRPC: [&str; 4] = [
     "RequestMirror",
     "ResponseHeaderModifier",
 ];
+
+/// API group of filters of Strait itself.
+const OWN_GROUP: &str = "strait.io";
 
 /// Type of a filter, the field that it names, and the span of this field, [`Span::NONE`] if it is not set.
 type Member = (&'static str, &'static str, Span);
@@ -105,7 +108,12 @@ fn filter(raw: &raw::Filter, of: &Arc<str>, span: Span, check: &mut Check<'_>) -
         "CORS" if is_known => Filter::Cors(Box::new(cors(raw.cors.get()?, raw.cors.span(), check))),
         _ => {
             if let Some(extension) = raw.extension_ref.get() {
-                object(extension.into(), None, raw.extension_ref.span(), check);
+                let span = raw.extension_ref.span();
+                let found = object(extension.into(), None, span, check);
+                let is_response = found.filter(|one| !is_grpc && one.is(OWN_GROUP, "Response"));
+                if let Some(status) = is_response.and_then(|one| status(&one.name)) {
+                    return Some(Filter::Respond(Respond { status, line }));
+                }
             }
             let message = format!(
                 "filters of type `{of}` are not supported: requests get a response with status 500"
@@ -116,6 +124,12 @@ fn filter(raw: &raw::Filter, of: &Arc<str>, span: Span, check: &mut Check<'_>) -
             Filter::Unusable(Unusable { filter_type, line })
         }
     })
+}
+
+/// Returns the status of a response that is named by it.
+fn status(name: &str) -> Option<u16> {
+    let status = name.parse().ok();
+    status.filter(|status| (200..=599).contains(status) && name.len() == 3)
 }
 
 fn members(raw: &raw::Filter) -> [Member; 8] {

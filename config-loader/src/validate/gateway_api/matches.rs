@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::extensions::has_prefix_expressions;
 use super::shared::{entries, limit_text, pattern, required_text};
 use crate::diagnostic::codes::gateway_api::{GA119, GA121, GA132};
 use crate::kind::Kind;
 use crate::raw::Field;
 use crate::raw::gateway_api as raw;
 use crate::resource::gateway_api::{GrpcMatch, HttpMatch, PathMatch};
-use crate::resource::istio::{HeaderKey, HeaderMatch, QueryMatch, StringMatch};
+use crate::resource::istio::{HeaderKey, HeaderMatch, Pattern, QueryMatch, StringMatch};
 use crate::span::Span;
 use crate::validate::{Check, scalar};
 
@@ -98,6 +99,13 @@ fn path_match(field: &Field<raw::PathMatch>, check: &mut Check<'_>) -> Option<Pa
         true => scalar::enum_of(&raw.match_type, &PATH_TYPES, check)?,
         false => Compare::Prefix,
     };
+    if compare == Compare::Regex && raw.value.is_set() && has_prefix_expressions(check) {
+        // any path that begins with a match, without groups of its own
+        let whole = raw.value.map(|text| format!("(?i)(?:{text})(?s:.*)"));
+        let regex = pattern(&whole, check)?.regex;
+        let source = Arc::from(raw.value.get()?.as_str());
+        return Some(PathMatch::Regex(Pattern { source, regex }));
+    }
     if compare == Compare::Regex && raw.value.is_set() {
         return pattern(&raw.value, check).map(PathMatch::Regex);
     }

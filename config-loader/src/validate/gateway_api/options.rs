@@ -1,19 +1,22 @@
 //! Options of a listener's TLS, which the API leaves to implementations.
 
+use std::sync::Arc;
+
 use crate::diagnostic::codes::gateway_api::{GA031, GA137};
 use crate::diagnostic::suggest;
 use crate::raw::{Field, Map};
-use crate::resource::gateway_api::{ClientCertificates, TlsOptions};
+use crate::resource::gateway_api::{ClientCertificates, ObjectReference, TlsOptions};
 use crate::resource::istio::{CipherSuite, TlsVersion};
-use crate::validate::Check;
+use crate::validate::{Check, scalar};
 
 const MODE: &str = "gateway.istio.io/tls-terminate-mode";
+const CLIENT_CA: &str = "strait.io/client-ca-secret";
 const CIPHER_SUITES: &str = "strait.io/cipher-suites";
 const VERSION_MAX: &str = "strait.io/max-protocol-version";
 const VERSION_MIN: &str = "strait.io/min-protocol-version";
 
 /// Options that have an effect.
-const OPTIONS: [&str; 4] = [MODE, CIPHER_SUITES, VERSION_MAX, VERSION_MIN];
+const OPTIONS: [&str; 5] = [MODE, CIPHER_SUITES, CLIENT_CA, VERSION_MAX, VERSION_MIN];
 
 /// Returns the options.
 pub(super) fn options(field: &Field<Map<String>>, check: &mut Check<'_>) -> TlsOptions {
@@ -23,6 +26,19 @@ pub(super) fn options(field: &Field<Map<String>>, check: &mut Check<'_>) -> TlsO
         let fix = match key {
             MODE => clients(text, &mut options.clients),
             CIPHER_SUITES => cipher_suites(text, &mut options.cipher_suites),
+            CLIENT_CA if !scalar::is_object_name(text) => {
+                Some("write the name of a Secret".to_owned())
+            }
+            CLIENT_CA => {
+                options.client_authorities = vec![ObjectReference {
+                    group: Arc::from(""),
+                    kind: Arc::from("Secret"),
+                    namespace: Arc::from(check.namespace()),
+                    name: Arc::from(text),
+                    line: check.line(value.span()),
+                }];
+                None
+            }
             VERSION_MAX => version(text, &mut options.version_max),
             VERSION_MIN => version(text, &mut options.version_min),
             _ => {

@@ -1,5 +1,6 @@
 //! Routes.
 
+use super::extensions::extensions;
 use super::reference::parents;
 use super::rule::{default_rule, grpc_rule, http_rule, l4_rule};
 use super::shared::{entries, hosts, unique};
@@ -33,9 +34,11 @@ pub fn http_route(raw: &raw::HttpRoute, check: &mut Check<'_>) -> HTTPRoute {
     let named = raw.rules.get().into_iter().flatten();
     let names = named.filter_map(|rule| Some(&rule.get()?.name));
     unique(names, GA105, check);
+    let hostnames = hosts(&raw.hostnames, body, 0..=HOSTS_MAX, check);
     HTTPRoute {
         parents: parents(&raw.parent_refs, check),
-        hostnames: hosts(&raw.hostnames, body, 0..=HOSTS_MAX, check),
+        extensions: extensions(&hostnames, check),
+        hostnames,
         rules,
     }
 }

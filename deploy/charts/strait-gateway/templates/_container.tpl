@@ -81,6 +81,13 @@
 {{- else }}
 - {name: STRAIT_GATEWAYS, value: {{ .Values.gateway.gateways | default (list (printf "%s/*" .Release.Namespace)) | join "," | quote }}}
 {{- end }}
+{{- if .Values.ingress.enabled }}
+- {name: STRAIT_INGRESS, value: "true"}
+{{- if eq .Values.ingress.takeOver "nginx" }}
+- {name: STRAIT_INGRESS_CONTROLLER, value: "strait.io/ingress-controller,k8s.io/ingress-nginx"}
+- {name: STRAIT_INGRESS_CLASS, value: "strait,nginx"}
+{{- end }}
+{{- end }}
 - {name: STRAIT_HEALTH, value: "0.0.0.0:15021"}
 - {name: STRAIT_PRE_DRAIN, value: {{ .Values.drain.preDrain | quote }}}
 - {name: STRAIT_DRAIN_TIME, value: {{ .Values.drain.time | quote }}}

@@ -164,12 +164,16 @@ pub struct XdsArgs {
 
 impl ControlArgs {
     /// Returns the sources that the arguments name, for a proxy that identifies itself with `node` and reads the
-    /// Secrets of its namespace; `None` without `--control`.
+    /// Secrets of its namespace, and Ingresses if it `reads_ingresses`; `None` without `--control`.
     ///
     /// # Errors
     ///
     /// Fails when servers do not fit together; the text is for users.
-    pub fn settings(&self, node: XdsNode) -> Result<Option<ControlSettings>, String> {
+    pub fn settings(
+        &self,
+        node: XdsNode,
+        reads_ingresses: bool,
+    ) -> Result<Option<ControlSettings>, String> {
         if self.control.is_empty() {
             return Ok(None);
         }
@@ -181,6 +185,10 @@ impl ControlArgs {
         Ok(Some(ControlSettings {
             kubernetes: KubernetesSettings {
                 resources: Vec::new(),
+                without: match reads_ingresses {
+                    true => Vec::new(),
+                    false => vec![Kind::Ingress, Kind::IngressClass],
+                },
                 optional: optional.chain(renounced).collect(),
                 times: ApiServerTimes::default(),
                 servers: self.api_servers()?,

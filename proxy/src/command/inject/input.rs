@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use config_loader::parse::FILE_BYTES_MAX;
 
 /// Text of a file.
-pub(super) struct Input {
-    pub(super) name: String,
-    pub(super) text: String,
+pub(in crate::command) struct Input {
+    pub(in crate::command) name: String,
+    pub(in crate::command) text: String,
 }
 
 /// Reads all inputs, in their order; those of a directory by name.
@@ -17,7 +17,7 @@ pub(super) struct Input {
 /// # Errors
 ///
 /// Names the path that cannot be read.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Input>, String> {
+pub(in crate::command) fn read(paths: &[PathBuf]) -> Result<Vec<Input>, String> {
     let mut inputs = Vec::new();
     for path in paths {
         add(path, true, &mut inputs).map_err(|error| match &*path.to_string_lossy() {

@@ -33,7 +33,11 @@ pub(super) trait RouteMatch {
 
     fn conditions(&self) -> Conditions;
 
-    fn rank(&self) -> MatchRank;
+    /// Returns the rank. Expressions may rank among prefixes, by their length.
+    fn rank(&self, ranks_expressions_as_prefixes: bool) -> MatchRank;
+
+    /// Condition on the path; `None` for a match of calls.
+    fn path(&self) -> Option<&PathMatch>;
 
     /// Source line within the document.
     fn line(&self) -> Line;
@@ -64,9 +68,16 @@ impl RouteMatch for HttpMatch {
         }
     }
 
-    fn rank(&self) -> MatchRank {
+    fn path(&self) -> Option<&PathMatch> {
+        Some(&self.path)
+    }
+
+    fn rank(&self, ranks_expressions_as_prefixes: bool) -> MatchRank {
         MatchRank {
             path: match &self.path {
+                PathMatch::Regex(pattern) if ranks_expressions_as_prefixes => {
+                    PathRank::Prefix(Reverse((pattern.source.len(), 0)))
+                }
                 PathMatch::Exact(path) => PathRank::Exact(Reverse(path.len())),
                 PathMatch::Segments(path) => PathRank::Prefix(Reverse((path.len(), 0))),
                 PathMatch::Regex(pattern) => PathRank::Regex(Reverse(pattern.source.len())),
@@ -106,9 +117,13 @@ impl RouteMatch for GrpcMatch {
         }
     }
 
+    fn path(&self) -> Option<&PathMatch> {
+        None
+    }
+
     /// Returns the rank of an exact path for a service and a method as text, and else that of a prefix: more characters
     /// of the service come first, then more of the method.
-    fn rank(&self) -> MatchRank {
+    fn rank(&self, _: bool) -> MatchRank {
         let length = |part: &Option<StringMatch>| match part {
             Some(StringMatch::Exact(text) | StringMatch::Prefix(text)) => text.len(),
             Some(StringMatch::Regex(pattern)) => pattern.source.len(),
@@ -170,7 +185,7 @@ mod tests {
             headers: Vec::new(),
             line: Line(0),
         }
-        .rank();
+        .rank(false);
         rank.headers = Reverse(headers);
         rank
     }
@@ -183,7 +198,7 @@ mod tests {
             query_params: Vec::new(),
             line: Line(0),
         }
-        .rank()
+        .rank(false)
     }
 
     #[test]

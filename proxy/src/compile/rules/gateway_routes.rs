@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use config_loader::catalog::gateway_api::{GatewayRoute, backend, mesh_backend, raw_backend};
 use config_loader::resource::Line;
 use config_loader::resource::gateway_api::{
-    Backend, BackendRef, Filter, ObjectReference, RouteRule,
+    Backend, BackendRef, Filter, ObjectReference, RouteExtensions, RouteRule,
 };
+use http::StatusCode;
 
+use super::gateway_extensions;
 use super::gateway_filters::{authority, cors, path_rewrite, redirect_of, scopes};
 use super::gateway_matches::{MatchRank, RouteMatch};
 use crate::compile::clusters;
@@ -19,8 +22,10 @@ use traffic::cluster::Split;
 use traffic::filter::chain::HeaderScopes;
 use traffic::filter::retry::{BackOff, Condition, Conditions as RetryConditions};
 use traffic::filter::{
-    Action, Draws, Early, HeaderError, MatchedUri, Mirrors, RedirectPort, RetryPolicy, RouteFilters,
+    Action, DirectResponse, Draws, Early, HeaderError, MatchedUri, Mirrors, RedirectPort,
+    RetryPolicy, RouteFilters,
 };
+use traffic::limit::RouteLimits;
 use traffic::provenance::Provenance;
 use traffic::route::{Conditions, Rule, UriMatch};
 
@@ -121,17 +126,34 @@ impl RouteCompiler<'_> {
         })
     }
 
+    /// Returns the settings of an HTTPRoute from annotations.
+    fn extensions(&self) -> Option<&RouteExtensions> {
+        match self.attachment.route {
+            GatewayRoute::Http(route) => route.spec.extensions.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn limits(&self, clusters: &Clusters<'_>) -> Option<Arc<RouteLimits>> {
+        match self.attachment.route {
+            GatewayRoute::Http(route) => gateway_extensions::limits(route, clusters),
+            _ => None,
+        }
+    }
+
     fn rules<M: RouteMatch>(
         &self,
         rules: &[RouteRule<M>],
         clusters: &mut Clusters<'_>,
         compiled: &mut Vec<(Rank, Compiled)>,
     ) {
+        let extensions = self.extensions();
+        let as_prefixes = extensions.is_some_and(|own| own.path_prefix_expressions);
         for (number, rule) in rules.iter().enumerate() {
             for (position, written) in rule.matches.iter().enumerate() {
                 let route = self.compile_match(rule, number, written, clusters);
                 let rank = Rank {
-                    of_match: written.rank(),
+                    of_match: written.rank(as_prefixes),
                     age: self.attachment.age,
                     rule: number,
                     position,
@@ -148,13 +170,24 @@ impl RouteCompiler<'_> {
         written: &M,
         clusters: &mut Clusters<'_>,
     ) -> Compiled {
-        let conditions = written.conditions();
+        let mut conditions = written.conditions();
+        let extensions = self.extensions();
+        if let Some(extensions) = extensions {
+            conditions = gateway_extensions::on_hosts(conditions, extensions);
+        }
         let name: Arc<str> = rule.name.clone().unwrap_or_default();
         let route = self.route(rule, &conditions, &name, clusters);
         let id = self.attachment.route.id();
         debug_assert!(route.is_ok(), "validation accepts {id}: {route:?}");
         // without the rule, requests would go to a wider one
         let mut route = route.unwrap_or_else(|_| self.closed(rule, &name, clusters));
+        let rewrite = extensions.and_then(|own| gateway_extensions::path_rewrite(written, own));
+        if let Some(rewrite) = rewrite {
+            for share in &mut route.shares {
+                share.filters.path = Some(rewrite.clone());
+            }
+            route.filters.path = Some(rewrite);
+        }
         route.rule_stats = clusters.rule_stats(|_| {
             let object = self.provenance(rule.line).object;
             match name.is_empty() {
@@ -253,17 +286,17 @@ impl RouteCompiler<'_> {
         filters.path = path_rewrite(&own, matched);
         filters.timeout = rule.timeout;
         filters.retry = retry(rule, clusters);
-        filters.is_http2 = M::IS_HTTP2;
+        filters.is_http2 = M::IS_HTTP2 || self.extensions().is_some_and(|own| own.is_http2);
         let cors = rule.filters.iter().find_map(|filter| match filter {
             Filter::Cors(written) => Some(cors(written)),
             _ => None,
         });
-        filters.early = cors.map(|cors| {
-            Box::new(Early {
-                cors: Some(cors),
-                ..Early::default()
-            })
-        });
+        let early = Early {
+            cors,
+            limits: self.limits(clusters),
+            ..Early::default()
+        };
+        filters.early = (!early.is_empty()).then(|| Box::new(early));
         let is_usable = own.iter().all(|one| !matches!(one, Filter::Unusable(_)))
             && part.chosen.is_none_or(Backend::is_followed);
         let redirect = own.iter().find_map(|filter| match filter {
@@ -274,9 +307,18 @@ impl RouteCompiler<'_> {
             let redirect = redirect_of(redirect, matched, self.parent.port());
             filters.action = Action::Redirect(Box::new(redirect));
         }
-        let split = match redirect {
-            Some(_) => None,
-            None => self.weighted(backends, is_usable, rule.line, clusters),
+        let response = own.iter().find_map(|filter| match filter {
+            Filter::Respond(response) if is_usable => Some(response.status),
+            _ => None,
+        });
+        if let Some(status) = response {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let response = DirectResponse::new(status, Bytes::new());
+            filters.action = Action::DirectResponse(Box::new(response));
+        }
+        let split = match (redirect, response) {
+            (Some(_), _) | (_, Some(_)) => None,
+            (None, None) => self.weighted(backends, is_usable, rule.line, clusters),
         };
         Ok(Route {
             stats: None,
@@ -346,6 +388,17 @@ impl RouteCompiler<'_> {
         });
         match (found, target.map(|target| &target.object)) {
             (Some(found), _) => clusters::name_of_backend(&found, self.client),
+            (None, Some(object))
+                if object.is_service()
+                    && self
+                        .extensions()
+                        .is_some_and(|own| own.missing_is_unavailable) =>
+            {
+                // the name of the cluster that the Service will have
+                let host = format!("{}.{}.svc.{}", object.name, object.namespace, self.domain);
+                let port = target.and_then(|target| target.port).unwrap_or_default();
+                clusters::name(port, "", &host)
+            }
             (None, Some(object)) => {
                 format!("{INVALID_BACKEND} {} {}", object.kind, object.to_name())
             }

@@ -19,7 +19,9 @@ use crate::compile::conditions::{text, uri_match};
 use crate::compile::provenance::provenance_of;
 use crate::compile::route_source::RouteSource;
 use crate::compile::rules::scope::{RuleScope, Sourced};
-use traffic::limit::{GlobalRule, LimitRule, PathMatch, RouteLimits, Selector, ValueMatch};
+use traffic::limit::{
+    GlobalRule, LimitRule, PathMatch, RouteLimits, Selector, Sources, ValueMatch,
+};
 use traffic::provenance::Provenance;
 use traffic::registry::Rate;
 use traffic::route::{HeaderKey, TextMatch, normalize_host};
@@ -151,6 +153,8 @@ fn limits(policy: &Policy, target: &str, clusters: &Clusters<'_>) -> Option<Arc<
             rules,
             global,
             body_max,
+            sources: Sources::default(),
+            is_unavailable: false,
             fingerprint: policy.fingerprint,
             provenance: provenance_of(policy.as_ref(), 0),
         })

@@ -266,6 +266,26 @@ const PLACES: &[(&str, &str, &str, &str, &[&str])] = &[
         ],
     ),
     (
+        "networking.k8s.io/v1",
+        "Ingress",
+        "default",
+        "i",
+        &[
+            "spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}",
+            "spec: {defaultBackend: {service: {name: b, port: {number: 80}}}}",
+        ],
+    ),
+    (
+        "networking.k8s.io/v1",
+        "IngressClass",
+        "default",
+        "c",
+        &[
+            "spec: {controller: strait.io/ingress-controller}",
+            "spec: {controller: example.com/other}",
+        ],
+    ),
+    (
         "gateway.envoyproxy.io/v1alpha1",
         "BackendTrafficPolicy",
         "default",

@@ -185,7 +185,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Control(args) => control::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Backend(args) => backend::run(args),
-        Command::Crds(args) => crds::run(&args),
+        Command::Crds(args) => crds::run(args),
         Command::Completions(args) => completions::run(args, command_line()),
         Command::Version => version(),
     }

@@ -164,9 +164,7 @@ impl Listeners {
                 (Some(_), None) => false,
             };
             let all = self.hosts.iter().filter(|(known, _)| covers(known));
-            let longest = all.max_by_key(|(known, _)| {
-                known.as_deref().map(|known| hostname::specificity(known))
-            });
+            let longest = all.max_by_key(|(known, _)| known.as_deref().map(hostname::specificity));
             Some(longest?.1.ingress)
         };
         let mut open = Vec::new();

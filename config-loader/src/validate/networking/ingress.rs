@@ -153,7 +153,7 @@ fn check_path(
         span
     };
     let is_specific = path_type == PathType::ImplementationSpecific;
-    if !text.starts_with('/') && !(is_specific && text.is_empty()) {
+    if !(text.starts_with('/') || is_specific && text.is_empty()) {
         let message = format!("`{text}` is not an absolute path");
         check.error(IG102, span, message).help("begin it with `/`");
         return;

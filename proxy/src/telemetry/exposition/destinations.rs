@@ -91,12 +91,11 @@ pub(super) fn events(states: &[DestinationState]) -> impl Iterator<Item = Metric
     families.dedup();
     families.into_iter().map(move |(family, label)| {
         let counts = states.iter().flat_map(move |state| {
-            let events = state.events.iter().filter_map(move |(counter, count)| {
+            state.events.iter().filter_map(move |(counter, count)| {
                 let (_, value) = counter.series().label?;
                 let labels = labels(state, label, value);
                 (counter.destination_family()? == family).then_some((labels, *count))
-            });
-            events
+            })
         });
         counter_family(family, counts)
     })

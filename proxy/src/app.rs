@@ -123,7 +123,7 @@ async fn put_in_effect(
     control: &mut Control,
     settings: &Settings,
     slot: &SnapshotSlot,
-    parts: WorkerParts,
+    parts: impl Fn() -> WorkerParts + 'static,
 ) -> Result<KeySets, StartError> {
     control.apply();
     if let Some(problem) = control.wrong_identity() {
@@ -131,7 +131,7 @@ async fn put_in_effect(
         return Err(failed("the identity of the workload")(problem));
     }
     let settings = &settings.key_sets;
-    let worker = worker_without_listeners(parts);
+    let worker = Box::new(move || worker_without_listeners(parts()));
     let mut key_sets = KeySets::of(control, slot, settings, worker).map_err(failed("--jwks-ca"))?;
     key_sets.tried(settings.ready_timeout).await;
     Ok(key_sets)
@@ -197,7 +197,7 @@ impl App {
             read_namespaces: settings.read_namespaces(),
             started: settings.started.clone(),
         };
-        let key_sets = put_in_effect(&mut control, &settings, &slot, parts()).await?;
+        let key_sets = put_in_effect(&mut control, &settings, &slot, parts).await?;
         let (trigger, drain_watch) = drain::pair();
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared::new(wanted, &telemetry, drain_watch, &status_table);

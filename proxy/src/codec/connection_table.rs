@@ -97,8 +97,6 @@ struct ConnectionTimer {
     listener: Arc<ListenerKey>,
     /// Start of the drain; [`Tick::NEVER`] without one, or [`ANNOUNCED`].
     draining: Cell<Tick>,
-    /// Time at which the drain begins by itself.
-    ends: Cell<Tick>,
     due: Cell<Tick>,
     slot: Cell<Tick>,
     waker: Cell<Option<Waker>>,
@@ -147,6 +145,8 @@ impl ConnectionTimer {
 pub(crate) struct ConnectionHandle {
     connection_table: Rc<ConnectionTable>,
     timer: Rc<ConnectionTimer>,
+    /// Time at which the drain begins by itself.
+    ends: Cell<Tick>,
 }
 
 impl ConnectionHandle {
@@ -164,12 +164,12 @@ impl ConnectionHandle {
     /// Lets the connection drain after this time from now.
     pub(crate) fn ends_after(&self, time: Option<Duration>) {
         let end = time.map_or(Tick::NEVER, |time| self.now().after(time));
-        self.timer.ends.set(end);
+        self.ends.set(end);
     }
 
     /// Begins the drain of a connection at its maximum duration.
     fn age(&self) {
-        let end = self.timer.ends.get();
+        let end = self.ends.get();
         if end <= self.now() {
             self.timer.drain(end);
         }
@@ -281,7 +281,7 @@ impl ConnectionHandle {
     pub(crate) fn wake_at(&self, cx: &Context<'_>, due: Tick) {
         let due = match self.timer.draining() {
             Some(_) => due,
-            None => due.min(self.timer.ends.get()),
+            None => due.min(self.ends.get()),
         };
         let known = self.timer.waker.take();
         let known = known.filter(|waker| waker.will_wake(cx.waker()));
@@ -346,7 +346,6 @@ impl ConnectionTable {
         let timer = Rc::new(ConnectionTimer {
             listener,
             draining: Cell::new(draining),
-            ends: Cell::new(Tick::NEVER),
             due: Cell::new(Tick::NEVER),
             slot: Cell::new(Tick::NEVER),
             waker: Cell::default(),
@@ -357,6 +356,7 @@ impl ConnectionTable {
         ConnectionHandle {
             connection_table: Rc::clone(self),
             timer,
+            ends: Cell::new(Tick::NEVER),
         }
     }
 

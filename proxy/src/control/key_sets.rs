@@ -16,9 +16,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::fetch::Fetcher;
-pub use self::fetch::KeySetSettings;
+pub use self::fetch::{KeySetSettings, MakeWorker};
 use super::Control;
-use crate::exchange::Worker;
 use crate::jwks::RemoteKeys;
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Telemetry, WorkerId};
@@ -49,12 +48,12 @@ impl KeySets {
         control: &Control,
         slot: &SnapshotSlot,
         settings: &KeySetSettings,
-        worker: Rc<Worker>,
+        make_worker: MakeWorker,
     ) -> Result<Self, String> {
         Ok(Self {
             slot: Arc::clone(slot),
             generations: control.publisher.generations(),
-            fetcher: Rc::new(Fetcher::new(settings, worker)?),
+            fetcher: Rc::new(Fetcher::new(settings, slot, make_worker)?),
             telemetry: Arc::clone(&control.telemetry),
             tasks: HashMap::new(),
         })

@@ -26,6 +26,7 @@ use crate::control::certificates::root_store;
 use crate::exchange::Worker;
 use crate::exchange::service_call::{ServiceCall, head};
 use crate::jwks::RemoteKeys;
+use crate::snapshot::SnapshotSlot;
 use crate::upstream::Client;
 use traffic::claims::{Claim, Claims};
 
@@ -51,15 +52,23 @@ pub struct KeySetSettings {
 pub(super) struct Fetcher {
     tls: TlsConnector,
     blocked: Vec<IpNet>,
-    /// Worker whose connections go to known services.
-    worker: Rc<Worker>,
+    slot: SnapshotSlot,
+    make_worker: MakeWorker,
 }
+
+/// Makes a worker without listeners, whose connections go to known services. It is dropped after each call: its snapshot would
+/// keep certificates in use.
+pub type MakeWorker = Box<dyn Fn() -> Rc<Worker>>;
 
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 impl Fetcher {
-    pub(super) fn new(settings: &KeySetSettings, worker: Rc<Worker>) -> Result<Self, String> {
+    pub(super) fn new(
+        settings: &KeySetSettings,
+        slot: &SnapshotSlot,
+        make_worker: MakeWorker,
+    ) -> Result<Self, String> {
         let roots = root_store(settings.authorities.as_deref())?;
         let config = ClientConfig::builder_with_provider(Arc::new(
             rustls::crypto::aws_lc_rs::default_provider(),
@@ -71,7 +80,8 @@ impl Fetcher {
         Ok(Self {
             tls: TlsConnector::from(Arc::new(config)),
             blocked: settings.blocked.clone(),
-            worker,
+            slot: Arc::clone(slot),
+            make_worker,
         })
     }
 
@@ -150,7 +160,9 @@ impl Fetcher {
         url: &str,
         uri: &Uri,
     ) -> Option<Result<(HeaderMap, Bytes), String>> {
-        let snapshot = self.worker.snapshot();
+        self.slot.load().key_set_service(url)?;
+        let worker = (self.make_worker)();
+        let snapshot = worker.snapshot();
         let service = snapshot.key_set_service(url)?;
         let target = uri.path_and_query().cloned();
         let target = target.unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -159,7 +171,7 @@ impl Fetcher {
         parts.headers.insert(ACCEPT, json);
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let call = ServiceCall {
-            worker: &self.worker,
+            worker: &worker,
             snapshot: &snapshot,
             service,
             client: Client {

@@ -102,7 +102,7 @@ impl IstioCa {
         if token != self.token {
             self.token = token;
             // a new join token replaces the certificate as proof, since renewals by certificate end
-            self.is_held_refused = true;
+            self.is_held_refused = self.token.is_ok();
             self.schedule.token_changed(now());
         }
         self.server_root = read(&self.settings.server_root, self.settings.server_root_flag());

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 pub use own::Annotations;
 
-use super::gateway_api::ANNOTATIONS as ROUTE_ANNOTATIONS;
 use super::{Check, scalar};
 use crate::diagnostic::codes::common::{CM033, CM034};
 use crate::diagnostic::suggest;
 use crate::kind::Kind;
 use crate::raw::Field;
 use crate::resource::flomesh::GlobalTrafficPolicy;
+use crate::resource::gateway_api::RouteExtensions;
 use crate::resource::istio::authorization_policy::DRY_RUN;
 use crate::resource::{HealthCheck, HealthChecked, Probe};
 
@@ -58,7 +58,7 @@ pub fn report_strange(check: &mut Check<'_>) {
             Kind::AuthorizationPolicy => vec![DRY_RUN],
             Kind::Gateway => vec![PROXY_PROTOCOL.0],
             Kind::GlobalTrafficPolicy => vec![GlobalTrafficPolicy::FAILOVER_ORDER],
-            Kind::HTTPRoute => ROUTE_ANNOTATIONS.to_vec(),
+            Kind::HTTPRoute => RouteExtensions::ANNOTATIONS.to_vec(),
             kind if checks_health(kind) => of_health().collect(),
             _ => Vec::new(),
         };
@@ -75,7 +75,7 @@ pub fn report_strange(check: &mut Check<'_>) {
             found.help("write it on a GlobalTrafficPolicy");
         } else if key == DRY_RUN {
             found.help("write it on an AuthorizationPolicy");
-        } else if ROUTE_ANNOTATIONS.contains(&key) {
+        } else if RouteExtensions::ANNOTATIONS.contains(&key) {
             found.help("write it on an HTTPRoute");
         } else if let Some(near) = suggest::nearest(key, here) {
             found.help(format!("did you mean `{near}`?"));

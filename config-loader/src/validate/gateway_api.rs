@@ -15,7 +15,6 @@ mod rule;
 mod shared;
 
 pub use backend_tls_policy::backend_tls_policy;
-pub use extensions::ANNOTATIONS;
 pub use gateway::{gateway, gateway_class, listener_set};
 pub use grant::reference_grant;
 pub use route::{grpc_route, http_route, tcp_route, tls_route};

@@ -463,12 +463,10 @@ impl IdentityArgs {
             ModeArg::Sidecar => Mode::Sidecar,
         };
         let (own, limits) = (self.own(), self.limits.rate_limit_service.clone());
+        let local = || Identity::default().cluster;
         Identity {
             mode,
-            cluster: self
-                .cluster
-                .clone()
-                .unwrap_or_else(|| Identity::default().cluster),
+            cluster: self.cluster.clone().unwrap_or_else(local),
             locality: self.locality.clone(),
             namespace: self.namespace().to_owned(),
             pod: self.pod(),

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use config_loader::ingress::{IngressSettings, Translation, Verdict, translate};
+use config_loader::ingress::{IngressSettings, Translation, translate};
 use config_loader::parse::to_yaml;
 use config_loader::{Loaded, Severity};
 
@@ -182,9 +182,4 @@ fn yaml(translation: &Translation) -> String {
     let objects = translation.objects.iter();
     let texts: Vec<String> = objects.map(|one| to_yaml(&one.to_value())).collect();
     texts.join("---\n")
-}
-
-/// Word and text of a verdict.
-fn words(verdict: &Verdict) -> (&'static str, String) {
-    (verdict.word(), verdict.text())
 }

@@ -226,7 +226,7 @@ fn explain_names_the_ingress_and_its_line() {
         .unwrap();
     let text = String::from_utf8_lossy(&explained.stdout);
     assert!(text.contains("Ingress/shop/i"), "{text}");
-    assert!(text.contains("ingress.yaml:9"), "{text}");
+    assert!(text.contains("ingress.yaml:10"), "{text}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn redirects_of_annotations_have_their_status_and_location() {
             "force-ssl-redirect: true",
             &rules("f.test", &["p / a"]),
         ),
-        ingress("n", "ssl-redirect: true", &rules("n.test", &["p / a"])),
+        ingress("no-tls", "ssl-redirect: true", &rules("n.test", &["p / a"])),
     ]);
     for (host, target, status, location) in [
         ("p.test", "/", 308, "https://y.test/z"),
@@ -531,7 +531,9 @@ fn migrated_objects_serve_the_same_requests() {
     let file = edge.proxy.mesh().join("ingress.yaml");
     let migrated = Command::new(env!("CARGO_BIN_EXE_strait"))
         .args(["migrate", "ingress", "-o", "yaml", "-f"])
-        .args([&file, &edge.proxy.mesh().join("mesh.yaml")])
+        .arg(&file)
+        .arg("-f")
+        .arg(edge.proxy.mesh().join("mesh.yaml"))
         .output()
         .unwrap();
     assert_eq!(

@@ -32,6 +32,43 @@ pub struct RouteExtensions {
     pub rewritten_path: Option<Arc<str>>,
 }
 
+impl RouteExtensions {
+    /// Annotation: networks of which a client must be in one.
+    pub const ALLOWED_SOURCES: &str = "strait.io/allowed-sources";
+    /// Annotation: protocol of backends.
+    pub const BACKEND_PROTOCOL: &str = "strait.io/backend-protocol";
+    /// Annotation: rate of requests of each client address.
+    pub const CLIENT_RATE: &str = "strait.io/client-rate";
+    /// Annotation: status of requests beyond the rate.
+    pub const CLIENT_RATE_STATUS: &str = "strait.io/client-rate-status";
+    /// Annotation: networks of which a client must be in none.
+    pub const DENIED_SOURCES: &str = "strait.io/denied-sources";
+    /// Annotation: status of requests whose backend does not exist.
+    pub const MISSING_BACKEND: &str = "strait.io/missing-backend";
+    /// Annotation: part of a path that an expression matches.
+    pub const PATH_EXPRESSIONS: &str = "strait.io/path-expressions";
+    /// Annotation: maximum number of bytes of a body.
+    pub const REQUEST_BYTES: &str = "strait.io/max-request-bytes";
+    /// Annotation: new path of requests that an expression matches.
+    pub const REWRITE_PATH: &str = "strait.io/rewrite-path";
+    /// Annotation: labels that a wildcard stands for.
+    pub const WILDCARD: &str = "strait.io/wildcard";
+
+    /// Annotations that have an effect on an HTTPRoute.
+    pub const ANNOTATIONS: [&str; 10] = [
+        Self::ALLOWED_SOURCES,
+        Self::BACKEND_PROTOCOL,
+        Self::CLIENT_RATE,
+        Self::CLIENT_RATE_STATUS,
+        Self::DENIED_SOURCES,
+        Self::MISSING_BACKEND,
+        Self::PATH_EXPRESSIONS,
+        Self::REQUEST_BYTES,
+        Self::REWRITE_PATH,
+        Self::WILDCARD,
+    ];
+}
+
 /// Rate of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientRate {

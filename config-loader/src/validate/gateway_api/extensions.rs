@@ -12,34 +12,9 @@ use crate::resource::gateway_api::{ClientRate, RouteExtensions};
 use crate::resource::istio::{Lined, Pattern};
 use crate::validate::{Check, scalar};
 
-const ALLOWED_SOURCES: &str = "strait.io/allowed-sources";
-const BACKEND_PROTOCOL: &str = "strait.io/backend-protocol";
-const CLIENT_RATE: &str = "strait.io/client-rate";
-const CLIENT_RATE_STATUS: &str = "strait.io/client-rate-status";
-const DENIED_SOURCES: &str = "strait.io/denied-sources";
-const MISSING_BACKEND: &str = "strait.io/missing-backend";
-const PATH_EXPRESSIONS: &str = "strait.io/path-expressions";
-const REQUEST_BYTES: &str = "strait.io/max-request-bytes";
-const REWRITE_PATH: &str = "strait.io/rewrite-path";
-const WILDCARD: &str = "strait.io/wildcard";
-
-/// Annotations that have an effect on an HTTPRoute.
-pub const ANNOTATIONS: [&str; 10] = [
-    ALLOWED_SOURCES,
-    BACKEND_PROTOCOL,
-    CLIENT_RATE,
-    CLIENT_RATE_STATUS,
-    DENIED_SOURCES,
-    MISSING_BACKEND,
-    PATH_EXPRESSIONS,
-    REQUEST_BYTES,
-    REWRITE_PATH,
-    WILDCARD,
-];
-
 /// Whether expressions of the route match the beginning of a path, without regard to case.
 pub(super) fn has_prefix_expressions(check: &Check<'_>) -> bool {
-    let field = check.annotations().get(PATH_EXPRESSIONS);
+    let field = check.annotations().get(RouteExtensions::PATH_EXPRESSIONS);
     field
         .and_then(Field::get)
         .is_some_and(|text| text == "prefix")
@@ -51,51 +26,69 @@ pub(super) fn extensions(
     check: &mut Check<'_>,
 ) -> Option<Box<RouteExtensions>> {
     let annotations = check.annotations();
-    ANNOTATIONS
+    RouteExtensions::ANNOTATIONS
         .into_iter()
         .find(|key| annotations.get(key).is_some())?;
     let path_prefix_expressions = has_prefix_expressions(check);
-    value_of(PATH_EXPRESSIONS, "write `prefix`", check, |text| {
-        (text == "prefix").then_some(())
-    });
+    value_of(
+        RouteExtensions::PATH_EXPRESSIONS,
+        "write `prefix`",
+        check,
+        |text| (text == "prefix").then_some(()),
+    );
     let sources = |key, check: &mut Check<'_>| {
         let help = "write networks between commas, such as `192.0.2.0/24,2001:db8::/32`";
         value_of(key, help, check, networks).unwrap_or_default()
     };
-    let is_one_label = value_of(WILDCARD, "write `one-label`", check, |text| {
-        (text == "one-label").then_some(())
-    });
+    let is_one_label = value_of(
+        RouteExtensions::WILDCARD,
+        "write `one-label`",
+        check,
+        |text| (text == "one-label").then_some(()),
+    );
     let rewritten_path = value_of(
-        REWRITE_PATH,
+        RouteExtensions::REWRITE_PATH,
         "begin the path with `/` or a group",
         check,
         |text| text.starts_with(['/', '\\']).then(|| Arc::from(text)),
     );
     Some(Box::new(RouteExtensions {
-        allowed_sources: sources(ALLOWED_SOURCES, check),
-        body_max: value_of(REQUEST_BYTES, "write a number of bytes", check, |text| {
-            text.parse().ok()
-        }),
+        allowed_sources: sources(RouteExtensions::ALLOWED_SOURCES, check),
+        body_max: value_of(
+            RouteExtensions::REQUEST_BYTES,
+            "write a number of bytes",
+            check,
+            |text| text.parse().ok(),
+        ),
         client_rate: value_of(
-            CLIENT_RATE,
+            RouteExtensions::CLIENT_RATE,
             "write requests per time, such as `50/5s`",
             check,
             rate,
         ),
-        denied_sources: sources(DENIED_SOURCES, check),
+        denied_sources: sources(RouteExtensions::DENIED_SOURCES, check),
         hosts: is_one_label.and_then(|()| one_label(hosts)),
-        is_http2: value_of(BACKEND_PROTOCOL, "write `http2`", check, |text| {
-            (text == "http2").then_some(())
-        })
+        is_http2: value_of(
+            RouteExtensions::BACKEND_PROTOCOL,
+            "write `http2`",
+            check,
+            |text| (text == "http2").then_some(()),
+        )
         .is_some(),
-        missing_is_unavailable: value_of(MISSING_BACKEND, "write `503`", check, |text| {
-            (text == "503").then_some(())
-        })
+        missing_is_unavailable: value_of(
+            RouteExtensions::MISSING_BACKEND,
+            "write `503`",
+            check,
+            |text| (text == "503").then_some(()),
+        )
         .is_some(),
         path_prefix_expressions,
-        rate_is_unavailable: value_of(CLIENT_RATE_STATUS, "write `429` or `503`", check, |text| {
-            ["429", "503"].contains(&text).then(|| text == "503")
-        })
+        rate_is_unavailable: value_of(
+            RouteExtensions::CLIENT_RATE_STATUS,
+            "write `429` or `503`",
+            check,
+            |text| ["429", "503"].contains(&text).then(|| text == "503"),
+        )
         .unwrap_or(false),
         rewritten_path,
     }))

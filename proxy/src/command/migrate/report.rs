@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use config_loader::Severity;
-use config_loader::ingress::Translation;
+use config_loader::ingress::{Translation, Verdict};
 
 use super::config_map::Setting;
-use super::words;
 
 /// Longest part of a value in the report.
 const VALUE_MAX: usize = 60;
@@ -70,6 +69,11 @@ pub(super) fn text(translation: &Translation, config_map: &[Setting]) -> String 
         translation.objects.len()
     );
     out
+}
+
+/// Returns word and text of a verdict.
+fn words(verdict: &Verdict) -> (&'static str, String) {
+    (verdict.word(), verdict.text())
 }
 
 fn shortened(value: &str) -> String {

@@ -370,8 +370,8 @@ fn networks_of_the_config_map_are_read() {
     assert_eq!(
         lines(&found),
         [
-            "mesh.yaml:9:11 MC101 networks.n2.endpoints[1]",
-            "mesh.yaml:12:11 MC101 networks.n2.gateways[1]",
+            "mesh.yaml:9:7 MC101 networks.n2.endpoints[1]",
+            "mesh.yaml:12:7 MC101 networks.n2.gateways[1]",
         ]
     );
     let wrong = text.replace("15443", "0");

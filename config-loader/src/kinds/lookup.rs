@@ -70,6 +70,7 @@ mod tests {
         let outside = [
             Kind::Cluster,
             Kind::GatewayClass,
+            Kind::IngressClass,
             Kind::Namespace,
             Kind::Node,
         ];

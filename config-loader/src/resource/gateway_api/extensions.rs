@@ -51,7 +51,7 @@ impl RouteExtensions {
     pub const REQUEST_BYTES: &str = "strait.io/max-request-bytes";
     /// Annotation: new path of requests that an expression matches.
     pub const REWRITE_PATH: &str = "strait.io/rewrite-path";
-    /// Annotation: labels that a wildcard stands for.
+    /// Annotation: meaning of a wildcard in a host.
     pub const WILDCARD: &str = "strait.io/wildcard";
 
     /// Annotations that have an effect on an HTTPRoute.

@@ -71,7 +71,6 @@ pub fn compile_again(
     previous: &Snapshot,
     service_cache: &mut ServiceCache,
 ) -> Snapshot {
-    let certificates = inputs.certificates.revision();
     let tape = Tape::default();
     let Start {
         services,
@@ -96,11 +95,7 @@ pub fn compile_again(
     let mut security = SecurityPolicies::new(inputs, rules, services.members(view), previous);
     let listeners = listeners::compile(inputs, &routes, &mut security, &mut clusters, previous);
     let (policies, kept) = security.finish();
-    let providers = providers::providers(&kept.rules, inputs.identity, &mut clusters);
-    let of_listeners = listeners.values().filter_map(|one| one.policies.as_deref());
-    let all_policies = [&policies].into_iter().chain(of_listeners);
-    let (rate_limit_service, key_set_services) =
-        providers::services(all_policies, inputs.identity, &mut clusters);
+    let asked = providers::asked(&kept.rules, (&policies, &listeners), inputs, &mut clusters);
     let (tracing, logging) = receivers(inputs, &mut clusters, previous);
     let Built {
         clusters,
@@ -113,7 +108,7 @@ pub fn compile_again(
     service_cache.keep(CachedServices {
         resources: inputs.resources.clone(),
         identity: inputs.identity.of_parts(),
-        certificates,
+        certificates: inputs.certificates.revision(),
         services,
         routes,
         rules: kept,
@@ -126,9 +121,9 @@ pub fn compile_again(
         listeners,
         policies,
         policy_counts,
-        providers,
-        rate_limit_service,
-        key_set_services,
+        providers: asked.providers,
+        rate_limit_service: asked.rate_limit_service,
+        key_set_services: asked.key_set_services,
         tracing,
         logging,
         metrics: telemetry::metric_changes(inputs),

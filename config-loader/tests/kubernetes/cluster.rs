@@ -146,7 +146,7 @@ impl Cluster {
         let kind = object["kind"].as_str().unwrap();
         let is_namespaced = !kind.starts_with("Cluster")
             && !kind.starts_with("Custom")
-            && !["GatewayClass", "Namespace"].contains(&kind);
+            && !["GatewayClass", "IngressClass", "Namespace"].contains(&kind);
         if is_namespaced && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = json!(self.namespace);
         }

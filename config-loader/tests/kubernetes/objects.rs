@@ -203,6 +203,8 @@ pub fn rules(without: &str) -> Value {
         "gatewayclasses",
         "grpcroutes",
         "httproutes",
+        "ingressclasses",
+        "ingresses",
         "listenersets",
         "referencegrants",
         "tcproutes",

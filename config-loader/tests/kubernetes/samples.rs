@@ -314,7 +314,7 @@ fn others() -> Vec<Sample> {
             "networking.k8s.io/v1",
             "IngressClass",
             json!({"spec": {"controller": "example.com/one"}}),
-            json!({"metadata": {"labels": {"changed": "yes"}}}),
+            json!({"spec": {"parameters": {"apiGroup": "example.com", "kind": "Settings", "name": "one"}}}),
         ),
         sample(
             "gateway.envoyproxy.io/v1alpha1",

@@ -6,7 +6,12 @@ use super::openapi;
 use crate::resources::{self, Resource};
 
 /// Groups whose kinds an API server has itself, or gets from their own project.
-const OTHERS: [&str; 3] = ["", "discovery.k8s.io", "gateway.networking.k8s.io"];
+const OTHERS: [&str; 4] = [
+    "",
+    "discovery.k8s.io",
+    "gateway.networking.k8s.io",
+    "networking.k8s.io",
+];
 
 /// Returns the definition of every kind in a group of Istio, flomesh, Karmada, Gloo Mesh, the Multi-Cluster Services API,
 /// or Envoy Gateway; with a filter, of those in one group.

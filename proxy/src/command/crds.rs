@@ -14,7 +14,7 @@ use super::exit::{EXIT_DONE, EXIT_INPUT, report, show};
 )]
 pub struct CrdsArgs {
     /// API group, such as networking.istio.io; without it, all groups
-    #[arg(long, value_name = "GROUP")]
+    #[arg(long, value_name = "GROUP", env = "STRAIT_CRDS_GROUP")]
     pub group: Option<String>,
 }
 

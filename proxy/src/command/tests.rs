@@ -5,6 +5,23 @@ use traffic::route::PathNormalization;
 
 use super::*;
 
+/// Adds the help texts of a command and of those below it.
+fn add_help(name: &str, command: &mut clap::Command, page: &mut String) {
+    let help = command.render_long_help().to_string();
+    let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let help = help.join("\n");
+    page.push_str(&format!(
+        "\n## {name}\n\n```text\n{}\n```\n",
+        help.trim_end()
+    ));
+    for below in command.get_subcommands_mut() {
+        if below.get_name() != "help" {
+            let name = format!("{name} {}", below.get_name());
+            add_help(&name, below, page);
+        }
+    }
+}
+
 /// Compares the reference page with the help texts that it is made from. `UPDATE_DOCS=1` writes the page.
 #[test]
 fn reference_page_equals_the_help_texts() {
@@ -13,27 +30,7 @@ fn reference_page_equals_the_help_texts() {
     );
     let mut cli = command_line().term_width(100);
     cli.build();
-    let mut add = |title: &str, command: &mut clap::Command| {
-        let help = command.render_long_help().to_string();
-        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-        page.push_str(&format!(
-            "\n## {title}\n\n```text\n{}\n```\n",
-            help.join("\n").trim_end()
-        ));
-    };
-    add("strait", &mut cli.clone());
-    for command in cli.get_subcommands_mut() {
-        let name = command.get_name().to_owned();
-        if name == "help" {
-            continue;
-        }
-        add(&format!("strait {name}"), command);
-        for action in command.get_subcommands_mut() {
-            if action.get_name() != "help" {
-                add(&format!("strait {name} {}", action.get_name()), action);
-            }
-        }
-    }
+    add_help("strait", &mut cli, &mut page);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &page).unwrap();

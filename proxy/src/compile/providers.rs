@@ -10,15 +10,45 @@ use config_loader::{ObjectRef, ResourceSet};
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 
+use crate::compile::Inputs;
 use crate::compile::authorization::KeptRules;
 use crate::compile::clusters::{Clusters, name};
 use crate::compile::security::selected;
 use crate::identity::{Identity, NamedService};
-use crate::snapshot::{ListenerPolicies, Provider, ServiceCluster};
+use crate::snapshot::{Listener, ListenerKey, ListenerPolicies, Provider, ServiceCluster};
+
+/// Services that are asked about requests.
+pub(in crate::compile) struct Asked {
+    /// Providers of external authorization, by name.
+    pub(in crate::compile) providers: BTreeMap<Arc<str>, Provider>,
+    /// Service that counts rate limits over all proxies.
+    pub(in crate::compile) rate_limit_service: Option<ServiceCluster>,
+    /// Services of the mesh that serve key sets, by URL.
+    pub(in crate::compile) key_set_services: BTreeMap<Arc<str>, ServiceCluster>,
+}
+
+/// Returns the services that policies name, those of the proxy and those of single listeners.
+pub(in crate::compile) fn asked(
+    rules: &KeptRules,
+    (policies, listeners): (&ListenerPolicies, &BTreeMap<ListenerKey, Arc<Listener>>),
+    inputs: &Inputs<'_>,
+    clusters: &mut Clusters<'_>,
+) -> Asked {
+    let identity = inputs.identity;
+    let of_listeners = listeners.values().filter_map(|one| one.policies.as_deref());
+    let tokens = [policies].into_iter().chain(of_listeners);
+    let tokens = tokens.flat_map(|one| one.authentication.iter());
+    let urls = tokens.flat_map(|one| one.remote.iter().map(|keys| &keys.url));
+    Asked {
+        providers: providers(rules, identity, clusters),
+        key_set_services: key_set_services(urls, identity, clusters),
+        rate_limit_service: rate_limit_service(identity, clusters),
+    }
+}
 
 /// Returns the providers of the mesh configuration that policies name. A name without a provider is missing, and so are
 /// all names if there may be only one: what their policies select is denied.
-pub(in crate::compile) fn providers(
+fn providers(
     rules: &KeptRules,
     identity: &Identity,
     clusters: &mut Clusters<'_>,
@@ -55,18 +85,6 @@ fn rate_limit_service(identity: &Identity, clusters: &mut Clusters<'_>) -> Optio
     } = identity.rate_limit_service.as_ref()?;
     let namespace = namespace.as_deref().unwrap_or(&identity.namespace);
     service_cluster(host, *port, namespace, clusters)
-}
-
-/// Returns the service that counts rate limits over all proxies, and those that serve key sets of these policies.
-pub(in crate::compile) fn services<'a>(
-    policies: impl Iterator<Item = &'a ListenerPolicies>,
-    identity: &Identity,
-    clusters: &mut Clusters<'_>,
-) -> (Option<ServiceCluster>, BTreeMap<Arc<str>, ServiceCluster>) {
-    let tokens = policies.flat_map(|one| one.authentication.iter());
-    let urls = tokens.flat_map(|one| one.remote.iter().map(|keys| &keys.url));
-    let of_key_sets = key_set_services(urls, identity, clusters);
-    (rate_limit_service(identity, clusters), of_key_sets)
 }
 
 /// Returns the services whose hosts these URLs name, by URL. Only plain HTTP: the server of an https URL proves its name, which

@@ -29,23 +29,16 @@ pub(super) fn extensions(
     RouteExtensions::ANNOTATIONS
         .into_iter()
         .find(|key| annotations.get(key).is_some())?;
-    let path_prefix_expressions = has_prefix_expressions(check);
-    value_of(
-        RouteExtensions::PATH_EXPRESSIONS,
-        "write `prefix`",
-        check,
-        |text| (text == "prefix").then_some(()),
-    );
     let sources = |key, check: &mut Check<'_>| {
         let help = "write networks between commas, such as `192.0.2.0/24,2001:db8::/32`";
         value_of(key, help, check, networks).unwrap_or_default()
     };
-    let is_one_label = value_of(
-        RouteExtensions::WILDCARD,
-        "write `one-label`",
-        check,
-        |text| (text == "one-label").then_some(()),
-    );
+    let is = |key, word: &str, check: &mut Check<'_>| {
+        value_of(key, &format!("write `{word}`"), check, |text| {
+            (text == word).then_some(())
+        })
+        .is_some()
+    };
     let rewritten_path = value_of(
         RouteExtensions::REWRITE_PATH,
         "begin the path with `/` or a group",
@@ -67,22 +60,12 @@ pub(super) fn extensions(
             rate,
         ),
         denied_sources: sources(RouteExtensions::DENIED_SOURCES, check),
-        hosts: is_one_label.and_then(|()| one_label(hosts)),
-        is_http2: value_of(
-            RouteExtensions::BACKEND_PROTOCOL,
-            "write `http2`",
-            check,
-            |text| (text == "http2").then_some(()),
-        )
-        .is_some(),
-        missing_is_unavailable: value_of(
-            RouteExtensions::MISSING_BACKEND,
-            "write `503`",
-            check,
-            |text| (text == "503").then_some(()),
-        )
-        .is_some(),
-        path_prefix_expressions,
+        hosts: is(RouteExtensions::WILDCARD, "one-label", check)
+            .then(|| one_label(hosts))
+            .flatten(),
+        is_http2: is(RouteExtensions::BACKEND_PROTOCOL, "http2", check),
+        missing_is_unavailable: is(RouteExtensions::MISSING_BACKEND, "503", check),
+        path_prefix_expressions: is(RouteExtensions::PATH_EXPRESSIONS, "prefix", check),
         rate_is_unavailable: value_of(
             RouteExtensions::CLIENT_RATE_STATUS,
             "write `429` or `503`",

@@ -130,7 +130,7 @@ pub enum IdentityCommand {
     /// Replace the root of the CA, in steps that the server makes one after the other
     Rotate {
         /// Begin now, and not only when the root is old
-        #[arg(long)]
+        #[arg(long, env = "STRAIT_CONTROL_ROTATE_NOW")]
         now: bool,
         /// The CA.
         #[command(flatten)]

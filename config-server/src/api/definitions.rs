@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions of the served kinds, for API servers that have them from nobody else.
+//! CustomResourceDefinitions of the served kinds, for an API server without Istio or another source of them.
 
 use serde_json::{Map, Value, json};
 

@@ -256,7 +256,10 @@ fn open_connections_follow_changes_and_other_requests_go_on() {
         // the Gateway is removed, with the policy
         two.write("gateways.yaml", &two.gateways[1..]);
         two.set(&[]);
-        assert_eq!(request(&mut client, "/admin", ""), 403);
+        // an idle connection of a removed listener may be closed first
+        client.send("GET /admin HTTP/1.1\r\nHost: a.test\r\n\r\n");
+        let answer = client.try_reply().ok().flatten();
+        assert!(answer.is_none_or(|answer| answer.status == 403));
     });
 }
 

@@ -27,7 +27,7 @@ use rustls_pki_types::CertificateDer;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use self::call::{CertificateRequest, Sign};
 use self::caller::{Caller, Callers, JoinedCallers, Proof, unauthenticated};
@@ -203,9 +203,9 @@ impl Identities {
                 (call::answer(request, sign).await, true)
             }
             Err(failure) => {
-                self.0
-                    .record(client.address, &json!({"refused": failure.message}));
-                (refuse(status_of(&failure)), false)
+                let status = status_of(&failure);
+                self.0.refused(client.address, &status, json!({}));
+                (refuse(status), false)
             }
         }
     }
@@ -266,12 +266,21 @@ impl Parts {
         let signed = self.sign(caller, address, request).await;
         if let Err(status) = &signed {
             let account = format!("{}/{}", caller.namespace, caller.service_account);
-            let line = json!({
-                "refused": status.message(), "account": account, "pod": caller.pod,
-            });
-            self.record(address, &line);
+            let about = json!({"account": account, "pod": caller.pod});
+            self.refused(address, status, about);
         }
         signed
+    }
+
+    /// Records a refusal. One beyond a limit is only counted, so that no client can fill the audit log.
+    fn refused(&self, address: IpAddr, status: &Status, mut about: serde_json::Value) {
+        match status.code() {
+            Code::ResourceExhausted => self.metrics.certificate(false),
+            _ => {
+                about["refused"] = status.message().into();
+                self.record(address, &about);
+            }
+        }
     }
 
     /// Signs the key of a request for a caller. Returns the certificates: its own, those above it, and the roots last.
@@ -281,12 +290,6 @@ impl Parts {
         address: IpAddr,
         request: &CertificateRequest,
     ) -> Result<Vec<String>, Status> {
-        let checked = CheckedRequest::read(&request.csr).map_err(Status::invalid_argument)?;
-        if request.impersonates() {
-            return Err(Status::permission_denied(
-                "no caller gets the identity of another one",
-            ));
-        }
         let Caller {
             namespace,
             service_account,
@@ -300,6 +303,12 @@ impl Parts {
             return Err(Status::resource_exhausted(format!(
                 "more than {A_MINUTE} certificates a minute for this identity and address"
             )));
+        }
+        let checked = CheckedRequest::read(&request.csr).map_err(Status::invalid_argument)?;
+        if request.impersonates() {
+            return Err(Status::permission_denied(
+                "no caller gets the identity of another one",
+            ));
         }
         let turn = {
             let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);

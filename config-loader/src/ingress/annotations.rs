@@ -13,6 +13,16 @@ pub enum Treatment {
     Follows,
 }
 
+// Reasons that several annotations have.
+const CIPHERS: &str = "cipher suites are those of the proxy";
+const COOKIE: &str = "attributes of the cookie";
+const GLOBAL_LIMITS: &str = "rate limits of all proxies";
+const PASSWORDS: &str = "basic and digest authentication";
+const RESPONSE_HEADERS: &str = "rewriting of response headers";
+const STREAMED: &str = "responses are streamed";
+const SUBREQUEST: &str = "external authorization by a subrequest";
+const TRACING: &str = "tracing is a setting of the proxy";
+
 /// Known annotations by their names without the prefix, each with its treatment and the reason or the effect.
 pub const KNOWN: &[(&str, Treatment, &str)] = &[
     (
@@ -36,11 +46,7 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         "`strait.io/allowed-sources`",
     ),
     ("app-root", Follows, "redirect 302 of `/`"),
-    (
-        "auth-always-set-cookie",
-        Closes,
-        "external authorization by a subrequest",
-    ),
+    ("auth-always-set-cookie", Closes, SUBREQUEST),
     ("auth-cache-duration", Drops, "nothing is cached"),
     ("auth-cache-key", Drops, "nothing is cached"),
     ("auth-keepalive", Drops, "connections are kept"),
@@ -51,43 +57,15 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         "there are no variables of nginx",
     ),
     ("auth-keepalive-timeout", Drops, "connections are kept"),
-    (
-        "auth-method",
-        Closes,
-        "external authorization by a subrequest",
-    ),
-    (
-        "auth-proxy-set-headers",
-        Closes,
-        "external authorization by a subrequest",
-    ),
-    ("auth-realm", Closes, "basic and digest authentication"),
-    (
-        "auth-request-redirect",
-        Closes,
-        "external authorization by a subrequest",
-    ),
-    (
-        "auth-response-headers",
-        Closes,
-        "external authorization by a subrequest",
-    ),
-    ("auth-secret", Closes, "basic and digest authentication"),
-    (
-        "auth-secret-type",
-        Closes,
-        "basic and digest authentication",
-    ),
-    (
-        "auth-signin",
-        Closes,
-        "external authorization by a subrequest",
-    ),
-    (
-        "auth-signin-redirect-param",
-        Closes,
-        "external authorization by a subrequest",
-    ),
+    ("auth-method", Closes, SUBREQUEST),
+    ("auth-proxy-set-headers", Closes, SUBREQUEST),
+    ("auth-realm", Closes, PASSWORDS),
+    ("auth-request-redirect", Closes, SUBREQUEST),
+    ("auth-response-headers", Closes, SUBREQUEST),
+    ("auth-secret", Closes, PASSWORDS),
+    ("auth-secret-type", Closes, PASSWORDS),
+    ("auth-signin", Closes, SUBREQUEST),
+    ("auth-signin-redirect-param", Closes, SUBREQUEST),
     ("auth-snippet", Closes, "configuration of nginx"),
     (
         "auth-tls-error-page",
@@ -115,8 +93,8 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         Drops,
         "chains may be as long as the certificates allow",
     ),
-    ("auth-type", Closes, "basic and digest authentication"),
-    ("auth-url", Closes, "external authorization by a subrequest"),
+    ("auth-type", Closes, PASSWORDS),
+    ("auth-url", Closes, SUBREQUEST),
     (
         "backend-protocol",
         Follows,
@@ -170,16 +148,8 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
     ),
     ("enable-cors", Follows, "CORS"),
     ("enable-modsecurity", Closes, "ModSecurity"),
-    (
-        "enable-opentelemetry",
-        Drops,
-        "tracing is a setting of the proxy",
-    ),
-    (
-        "enable-opentracing",
-        Drops,
-        "tracing is a setting of the proxy",
-    ),
+    ("enable-opentelemetry", Drops, TRACING),
+    ("enable-opentracing", Drops, TRACING),
     ("enable-owasp-core-rules", Closes, "ModSecurity"),
     (
         "enable-rewrite-log",
@@ -192,22 +162,10 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         Follows,
         "redirect 308 between the two names",
     ),
-    ("global-rate-limit", Closes, "rate limits of all proxies"),
-    (
-        "global-rate-limit-ignored-cidrs",
-        Closes,
-        "rate limits of all proxies",
-    ),
-    (
-        "global-rate-limit-key",
-        Closes,
-        "rate limits of all proxies",
-    ),
-    (
-        "global-rate-limit-window",
-        Closes,
-        "rate limits of all proxies",
-    ),
+    ("global-rate-limit", Closes, GLOBAL_LIMITS),
+    ("global-rate-limit-ignored-cidrs", Closes, GLOBAL_LIMITS),
+    ("global-rate-limit-key", Closes, GLOBAL_LIMITS),
+    ("global-rate-limit-window", Closes, GLOBAL_LIMITS),
     ("http2-push-preload", Drops, "clients ignore pushes"),
     ("limit-allowlist", Closes, "clients without a limit"),
     ("limit-burst-multiplier", Follows, "`strait.io/client-rate`"),
@@ -231,46 +189,30 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
     ("mirror-target", Follows, "filter RequestMirror"),
     ("modsecurity-snippet", Closes, "ModSecurity"),
     ("modsecurity-transaction-id", Closes, "ModSecurity"),
-    (
-        "opentelemetry-operation-name",
-        Drops,
-        "tracing is a setting of the proxy",
-    ),
-    (
-        "opentelemetry-trust-incoming-span",
-        Drops,
-        "tracing is a setting of the proxy",
-    ),
-    (
-        "opentracing-trust-incoming-span",
-        Drops,
-        "tracing is a setting of the proxy",
-    ),
+    ("opentelemetry-operation-name", Drops, TRACING),
+    ("opentelemetry-trust-incoming-span", Drops, TRACING),
+    ("opentracing-trust-incoming-span", Drops, TRACING),
     ("permanent-redirect", Follows, "filter RequestRedirect"),
     ("permanent-redirect-code", Follows, "status of the redirect"),
     ("preserve-trailing-slash", Drops, "paths are kept"),
     ("proxy-body-size", Follows, "`strait.io/max-request-bytes`"),
-    ("proxy-buffer-size", Drops, "responses are streamed"),
-    ("proxy-buffering", Drops, "responses are streamed"),
-    ("proxy-buffers-number", Drops, "responses are streamed"),
-    ("proxy-busy-buffers-size", Drops, "responses are streamed"),
+    ("proxy-buffer-size", Drops, STREAMED),
+    ("proxy-buffering", Drops, STREAMED),
+    ("proxy-buffers-number", Drops, STREAMED),
+    ("proxy-busy-buffers-size", Drops, STREAMED),
     (
         "proxy-connect-timeout",
         Follows,
         "DestinationRule `connectTimeout`",
     ),
-    (
-        "proxy-cookie-domain",
-        Closes,
-        "rewriting of response headers",
-    ),
-    ("proxy-cookie-path", Closes, "rewriting of response headers"),
+    ("proxy-cookie-domain", Closes, RESPONSE_HEADERS),
+    ("proxy-cookie-path", Closes, RESPONSE_HEADERS),
     (
         "proxy-http-version",
         Drops,
         "the protocol is that of the port",
     ),
-    ("proxy-max-temp-file-size", Drops, "responses are streamed"),
+    ("proxy-max-temp-file-size", Drops, STREAMED),
     ("proxy-next-upstream", Follows, "retries"),
     (
         "proxy-next-upstream-timeout",
@@ -283,23 +225,15 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         Drops,
         "a request has no timeout, and neither has its stream",
     ),
-    (
-        "proxy-redirect-from",
-        Closes,
-        "rewriting of response headers",
-    ),
-    ("proxy-redirect-to", Closes, "rewriting of response headers"),
+    ("proxy-redirect-from", Closes, RESPONSE_HEADERS),
+    ("proxy-redirect-to", Closes, RESPONSE_HEADERS),
     ("proxy-request-buffering", Drops, "bodies are streamed"),
     (
         "proxy-send-timeout",
         Drops,
         "a request has no timeout, and neither has its stream",
     ),
-    (
-        "proxy-ssl-ciphers",
-        Drops,
-        "cipher suites are those of the proxy",
-    ),
+    ("proxy-ssl-ciphers", Drops, CIPHERS),
     ("proxy-ssl-name", Follows, "server name to the backend"),
     ("proxy-ssl-protocols", Drops, "versions are TLS 1.2 and 1.3"),
     (
@@ -337,25 +271,17 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         Drops,
         "a session moves when its endpoint is gone",
     ),
-    (
-        "session-cookie-conditional-samesite-none",
-        Drops,
-        "attributes of the cookie",
-    ),
-    ("session-cookie-domain", Drops, "attributes of the cookie"),
+    ("session-cookie-conditional-samesite-none", Drops, COOKIE),
+    ("session-cookie-domain", Drops, COOKIE),
     ("session-cookie-expires", Follows, "lifetime of the cookie"),
     ("session-cookie-max-age", Follows, "lifetime of the cookie"),
     ("session-cookie-name", Follows, "name of the cookie"),
     ("session-cookie-path", Follows, "path of the cookie"),
-    ("session-cookie-samesite", Drops, "attributes of the cookie"),
-    ("session-cookie-secure", Drops, "attributes of the cookie"),
-    ("ssl-ciphers", Drops, "cipher suites are those of the proxy"),
+    ("session-cookie-samesite", Drops, COOKIE),
+    ("session-cookie-secure", Drops, COOKIE),
+    ("ssl-ciphers", Drops, CIPHERS),
     ("ssl-passthrough", Follows, "TLSRoute"),
-    (
-        "ssl-prefer-server-ciphers",
-        Drops,
-        "cipher suites are those of the proxy",
-    ),
+    ("ssl-prefer-server-ciphers", Drops, CIPHERS),
     (
         "ssl-redirect",
         Follows,

@@ -37,6 +37,26 @@ pub enum Verdict {
     Unknown(Option<&'static str>),
 }
 
+/// Returns that paths answer 500, for this reason.
+pub(super) fn closed(why: &str) -> Option<Verdict> {
+    Some(Verdict::Closed(why.to_owned()))
+}
+
+/// Returns that an annotation has no effect, for this reason.
+pub(super) fn dropped(why: &str) -> Option<Verdict> {
+    Some(Verdict::Dropped(why.to_owned()))
+}
+
+/// Returns that a value cannot be used, for this reason.
+pub(super) fn invalid(why: &str) -> Option<Verdict> {
+    Some(Verdict::Invalid(why.to_owned()))
+}
+
+/// Returns that an annotation asks for nothing.
+pub(super) fn nothing() -> Option<Verdict> {
+    Some(Verdict::Becomes("nothing".to_owned()))
+}
+
 impl Verdict {
     /// Word for the report.
     pub fn word(&self) -> &'static str {

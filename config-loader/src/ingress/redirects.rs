@@ -1,20 +1,8 @@
 //! Redirects by annotations of ingress-nginx.
 
 use super::nginx::{Nginx, UrlRedirect, Written, boolean};
-use super::outcome::Verdict;
+use super::outcome::{Verdict, closed, dropped, invalid};
 use crate::validate::scalar;
-
-fn closed(why: &str) -> Option<Verdict> {
-    Some(Verdict::Closed(why.to_owned()))
-}
-
-fn invalid(help: &str) -> Option<Verdict> {
-    Some(Verdict::Invalid(help.to_owned()))
-}
-
-fn dropped(why: &str) -> Option<Verdict> {
-    Some(Verdict::Dropped(why.to_owned()))
-}
 
 /// Takes the value of an annotation about a redirect; `None` if it has its usual effect.
 pub(super) fn redirect(

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::nginx::{Canary, Clients, Nginx, Retry, UrlRedirect, Written, boolean};
-use super::outcome::Verdict;
+use super::nginx::{Canary, Clients, Nginx, Retry, Written, boolean};
+use super::outcome::{Verdict, closed, dropped, invalid, nothing};
 use super::redirects::{redirect, url};
 use crate::diagnostic::codes::ingress::{IG030, IG031, IG032};
 use crate::validate::scalar;
@@ -19,18 +19,6 @@ const ATTEMPTS_DEFAULT: u32 = 3;
 /// Attempts in place of `0`, which ingress-nginx takes for no limit.
 const ATTEMPTS_MAX: u32 = 10;
 
-fn invalid(help: &str) -> Option<Verdict> {
-    Some(Verdict::Invalid(help.to_owned()))
-}
-
-fn closed(why: &str) -> Option<Verdict> {
-    Some(Verdict::Closed(why.to_owned()))
-}
-
-fn dropped(why: &str) -> Option<Verdict> {
-    Some(Verdict::Dropped(why.to_owned()))
-}
-
 /// Takes the value of an annotation; `None` if it has its usual effect.
 pub(super) fn take(
     nginx: &mut Nginx,
@@ -39,11 +27,9 @@ pub(super) fn take(
     written: &Written<'_>,
 ) -> Option<Verdict> {
     match name {
-        _ if value.is_empty() => Some(Verdict::Becomes("nothing".to_owned())),
+        _ if value.is_empty() => nothing(),
         _ if name.starts_with("canary") => canary(nginx, name, value),
-        "enable-cors" if boolean(value) == Some(false) => {
-            Some(Verdict::Becomes("nothing".to_owned()))
-        }
+        "enable-cors" if boolean(value) == Some(false) => nothing(),
         _ if name.contains("cors") => cors(nginx, written),
         _ if name.starts_with("session-cookie") || name.starts_with("affinity") => {
             affinity(nginx, written)
@@ -132,7 +118,7 @@ fn has_variables(text: &str) -> bool {
 fn canary(nginx: &mut Nginx, name: &str, value: &str) -> Option<Verdict> {
     let Some(canary) = nginx.canary.as_mut() else {
         return match name {
-            "canary" if boolean(value).is_some() => Some(Verdict::Becomes("nothing".to_owned())),
+            "canary" if boolean(value).is_some() => nothing(),
             "canary" => invalid("write `true` or `false`"),
             _ => dropped("the Ingress has no `canary: \"true\"`"),
         };
@@ -188,7 +174,7 @@ fn limits(nginx: &mut Nginx, name: &str, value: &str, written: &Written<'_>) -> 
                 return closed("no number");
             };
             if rate == 0 {
-                return Some(Verdict::Becomes("nothing".to_owned()));
+                return nothing();
             }
             let seconds = if name == "limit-rps" { 1 } else { 60 };
             let at_once = rate.saturating_mul(multiplier);
@@ -235,7 +221,7 @@ fn client_certificates(nginx: &mut Nginx, value: &str, written: &Written<'_>) ->
     let is_optional = match mode {
         "on" => false,
         "optional" => true,
-        "off" => return Some(Verdict::Becomes("nothing".to_owned())),
+        "off" => return nothing(),
         _ => return closed("clients with certificates of unknown authorities"),
     };
     let secret = match value.split_once('/') {
@@ -251,16 +237,20 @@ fn client_certificates(nginx: &mut Nginx, value: &str, written: &Written<'_>) ->
 }
 
 fn retries(nginx: &mut Nginx, written: &Written<'_>) -> Option<Verdict> {
-    let tries = written
+    let attempts = written
         .get("proxy-next-upstream-tries")
         .map_or(Ok(ATTEMPTS_DEFAULT), str::parse);
-    let Ok(tries) = tries else {
+    let Ok(attempts) = attempts else {
         return invalid("write a number");
     };
-    let attempts = if tries == 0 { ATTEMPTS_MAX } else { tries } - 1;
+    let attempts = if attempts == 0 {
+        ATTEMPTS_MAX
+    } else {
+        attempts
+    };
     let mut retry = Retry {
         codes: Vec::new(),
-        attempts,
+        attempts: attempts - 1,
         all_methods: false,
     };
     let causes = written
@@ -418,26 +408,15 @@ fn protocol(nginx: &mut Nginx, value: &str) -> Option<Verdict> {
 
 fn mirror(nginx: &mut Nginx, value: &str) -> Option<Verdict> {
     let value = value.strip_suffix("$request_uri").unwrap_or(value);
-    let found = url(value.trim_end_matches('/'));
-    let Some(UrlRedirect {
-        scheme: Some("http"),
-        host: Some(host),
-        port,
-        ..
-    }) = found
-    else {
-        return dropped(
-            "copies go to a Service of the cluster, `http://NAME.NAMESPACE.svc.cluster.local$request_uri`",
-        );
-    };
-    let mut labels = host.split('.');
+    let found = url(value.trim_end_matches('/')).filter(|url| url.scheme == Some("http"));
+    let (host, port) = found.map_or((None, None), |url| (url.host, url.port));
+    let mut labels = host.iter().flat_map(|host| host.split('.'));
     match (labels.next(), labels.next(), labels.next()) {
         (Some(_), Some(namespace), Some("svc")) if *namespace != *nginx.namespace => {
             dropped("copies go to a Service of the namespace")
         }
         (Some(name), Some(_), Some("svc")) => {
-            let port = port.unwrap_or(80);
-            nginx.filters.mirror = Some((name.to_owned(), port));
+            nginx.filters.mirror = Some((name.to_owned(), port.unwrap_or(80)));
             None
         }
         _ => dropped(

@@ -223,6 +223,16 @@ async fn certificates_a_minute_are_limited_for_an_identity() {
     assert_eq!(status.code(), Code::ResourceExhausted);
     let other = join_token(&server, "other", 1, HOUR).await;
     Workload::join(&server, &other).await.unwrap();
+    // what is refused by a limit is counted, and fills no log
+    let refused = || {
+        let lines = audit(&server).into_iter();
+        lines.filter(|line| line["refused"].is_string()).count()
+    };
+    assert_eq!(refused(), 0);
+    for _ in 0..60 {
+        Workload::join(&server, "unknown").await.unwrap_err();
+    }
+    assert!((10..60).contains(&refused()), "{} lines", refused());
 }
 
 #[tokio::test(flavor = "multi_thread")]

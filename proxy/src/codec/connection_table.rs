@@ -48,6 +48,8 @@ pub(crate) struct ConnectionTable {
     /// Connections subject to a security policy, by the address of their timer. Separate from the timers, since there
     /// may be very many connections without a policy.
     governed: RefCell<HashMap<usize, Governed>>,
+    /// Times at which drains begin by themselves, by the address of the timer; empty without a maximum duration.
+    ends: RefCell<HashMap<usize, Tick>>,
     /// TLS sessions that the proxy terminates, by the address of their timer.
     sessions: RefCell<HashMap<usize, Session>>,
 }
@@ -145,8 +147,6 @@ impl ConnectionTimer {
 pub(crate) struct ConnectionHandle {
     connection_table: Rc<ConnectionTable>,
     timer: Rc<ConnectionTimer>,
-    /// Time at which the drain begins by itself.
-    ends: Cell<Tick>,
 }
 
 impl ConnectionHandle {
@@ -163,14 +163,25 @@ impl ConnectionHandle {
 
     /// Lets the connection drain after this time from now.
     pub(crate) fn ends_after(&self, time: Option<Duration>) {
-        let end = time.map_or(Tick::NEVER, |time| self.now().after(time));
-        self.ends.set(end);
+        if let Some(time) = time {
+            let mut ends = self.connection_table.ends.borrow_mut();
+            ends.insert(self.key(), self.now().after(time));
+        }
+    }
+
+    /// Time at which the drain begins by itself.
+    fn end(&self) -> Tick {
+        let ends = self.connection_table.ends.borrow();
+        match ends.is_empty() {
+            true => Tick::NEVER,
+            false => ends.get(&self.key()).copied().unwrap_or(Tick::NEVER),
+        }
     }
 
     /// Begins the drain of a connection at its maximum duration.
     fn age(&self) {
-        let end = self.ends.get();
-        if end <= self.now() {
+        let end = self.end();
+        if end != Tick::NEVER && end <= self.now() {
             self.timer.drain(end);
         }
     }
@@ -281,7 +292,7 @@ impl ConnectionHandle {
     pub(crate) fn wake_at(&self, cx: &Context<'_>, due: Tick) {
         let due = match self.timer.draining() {
             Some(_) => due,
-            None => due.min(self.ends.get()),
+            None => due.min(self.end()),
         };
         let known = self.timer.waker.take();
         let known = known.filter(|waker| waker.will_wake(cx.waker()));
@@ -302,6 +313,10 @@ impl Drop for ConnectionHandle {
         let mut governed = self.connection_table.governed.borrow_mut();
         if !governed.is_empty() {
             governed.remove(&self.key());
+        }
+        let mut ends = self.connection_table.ends.borrow_mut();
+        if !ends.is_empty() {
+            ends.remove(&self.key());
         }
         let mut sessions = self.connection_table.sessions.borrow_mut();
         if !sessions.is_empty() {
@@ -328,6 +343,7 @@ impl ConnectionTable {
             closed: RefCell::default(),
             ends_idle: Cell::default(),
             governed: RefCell::default(),
+            ends: RefCell::default(),
             sessions: RefCell::default(),
         }
     }
@@ -356,7 +372,6 @@ impl ConnectionTable {
         ConnectionHandle {
             connection_table: Rc::clone(self),
             timer,
-            ends: Cell::new(Tick::NEVER),
         }
     }
 

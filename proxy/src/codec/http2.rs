@@ -113,9 +113,7 @@ impl End {
             End::Abuse => Some(Counter::ProtocolRapidReset),
         }
     }
-}
 
-impl End {
     /// Returns the reason for which the connection closes; `None` for the client. `has_left` says whether GOAWAY was sent.
     fn reason(self, has_left: bool, member: &ConnectionHandle) -> Option<CloseReason> {
         match self {

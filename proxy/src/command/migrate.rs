@@ -1,6 +1,7 @@
 //! `strait migrate`: what the objects of others become.
 
 mod config_map;
+mod files;
 mod mesh;
 mod report;
 
@@ -11,6 +12,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use config_loader::ingress::{IngressSettings, Translation, translate};
 use config_loader::parse::to_yaml;
 use config_loader::{Loaded, Severity};
+
+use files::FilesArgs;
 
 use super::args::IngressReadingArgs;
 use super::check::paths::{Paths, stdin};
@@ -47,16 +50,9 @@ Ingresses of ingress-nginx are read as well, and have its defaults.
 
 Exits with 1 if an annotation or a setting is not followed, or if the input is wrong.")]
 pub struct IngressMigrateArgs {
-    /// File, directory (read recursively), or - for standard input. May be repeated
-    #[arg(
-        short = 'f',
-        long = "filename",
-        value_name = "PATH",
-        default_value = "-",
-        env = "STRAIT_MIGRATE_FILENAME",
-        value_delimiter = ','
-    )]
-    pub filenames: Vec<PathBuf>,
+    /// Input.
+    #[command(flatten)]
+    pub from: FilesArgs,
     /// Output [default: report on a terminal, else yaml]
     #[arg(short, long, value_enum, env = "STRAIT_MIGRATE_OUTPUT")]
     pub output: Option<MigrateOutputArg>,
@@ -95,7 +91,7 @@ pub fn run(args: &MigrateArgs) -> u8 {
 }
 
 fn ingress(args: &IngressMigrateArgs) -> u8 {
-    let loaded = match load(&args.filenames) {
+    let loaded = match load(&args.from.filenames) {
         Ok(loaded) => loaded,
         Err(error) => {
             report_error(&error);

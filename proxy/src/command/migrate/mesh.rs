@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -12,6 +11,7 @@ use inject::Settings;
 use inject::stream::{Action, Done, Format, Rewrite};
 use serde_json::Value;
 
+use super::files::FilesArgs;
 use crate::command::inject::input::{Input, read};
 use crate::command::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 
@@ -23,16 +23,9 @@ Example:
 
 It changes nothing. Exits with 1 if a workload cannot move, if anything is dropped, or if the input is wrong.")]
 pub struct MeshMigrateArgs {
-    /// File, directory (read recursively), or - for standard input. May be repeated
-    #[arg(
-        short = 'f',
-        long = "filename",
-        value_name = "PATH",
-        default_value = "-",
-        env = "STRAIT_MIGRATE_FILENAME",
-        value_delimiter = ','
-    )]
-    pub filenames: Vec<PathBuf>,
+    /// Input.
+    #[command(flatten)]
+    pub from: FilesArgs,
 }
 
 /// Mesh that workloads move from.
@@ -83,7 +76,7 @@ const OF_LINKERD: [(&str, &str); 7] = [
 
 /// Runs the command. Returns the exit code.
 pub(super) fn run(args: &MeshMigrateArgs, mesh: Mesh) -> u8 {
-    let inputs = match read(&args.filenames) {
+    let inputs = match read(&args.from.filenames) {
         Ok(inputs) => inputs,
         Err(error) => {
             report(&error);

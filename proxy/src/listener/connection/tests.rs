@@ -20,7 +20,7 @@ use crate::telemetry::{BuildInfo, ConnectionProtocol, Telemetry, WorkerId};
 const WAITING_BYTES_MAX: usize = 120;
 
 /// Maximum size of the state outside of the future: the socket, its addresses, and the data that they refer to.
-const ACCEPTED_BYTES_MAX: usize = 232;
+const ACCEPTED_BYTES_MAX: usize = 224;
 
 /// The same for an HTTP/2 connection without streams, and for a raw TCP connection, apart from buffers.
 const HTTP2_BYTES_MAX: usize = 1280;

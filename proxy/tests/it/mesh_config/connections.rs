@@ -1,6 +1,10 @@
 //! Connections to endpoints and from clients.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use super::Mesh;
+use crate::support::DEADLINE;
 use crate::support::mesh::{everything_to_address, with_policy};
 use crate::support::origin::{Back, Origin};
 use crate::support::proxy::Start;
@@ -128,6 +132,49 @@ fn response_must_end_in_the_time_that_the_mesh_says() {
     let settings = "connectionSettings: {httpMaxStreamDuration: 0.3s}";
     let mesh = with_settings(&origin, settings);
     assert_eq!(Raw::connect(mesh.proxy.edge).send(GET).reply().status, 504);
+}
+
+#[test]
+fn idle_connections_and_streams_end_in_the_time_that_the_mesh_says() {
+    let origin = Origin::named(Back::H1, "hello");
+    let mesh = with_settings(&origin, "connectionSettings: {httpIdleTimeout: 0.3s}");
+    let mut client = Raw::connect(mesh.proxy.edge);
+    assert_eq!(client.send(GET).reply().status, 200);
+    assert!(client.is_closed());
+    // a client that does not send the body that it has announced
+    let mesh = with_settings(&origin, "connectionSettings: {httpStreamIdleTimeout: 0.3s}");
+    let request = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n";
+    let mut client = Raw::connect(mesh.proxy.edge);
+    assert_eq!(client.send(request).reply().status, 408);
+}
+
+#[test]
+fn http2_clients_get_the_limits_that_the_mesh_says() {
+    let origin = Origin::named(Back::H1, "hello");
+    let settings = "connectionSettings: {httpMaxConcurrentStreams: 7, http2InitialStreamWindowSize: 70000, \
+                    http2InitialConnectionWindowSize: 90000}";
+    let mesh = with_settings(&origin, settings);
+    let mut client = TcpStream::connect(mesh.proxy.edge).unwrap();
+    client.set_read_timeout(Some(DEADLINE)).unwrap();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    client.write_all(preface).unwrap();
+    let mut frame = || {
+        let mut head = [0; 9];
+        client.read_exact(&mut head).unwrap();
+        let mut payload = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+        client.read_exact(&mut payload).unwrap();
+        (head[3], payload)
+    };
+    let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+    let (kind, payload) = frame();
+    assert_eq!(kind, 4, "SETTINGS");
+    let setting = |id: u8| {
+        let mut all = payload.chunks(6);
+        all.find(|one| one[1] == id).map(|one| number(&one[2..]))
+    };
+    assert_eq!((setting(3), setting(4)), (Some(7), Some(70_000)));
+    let window = std::iter::repeat_with(frame).find(|(kind, _)| *kind == 8);
+    assert_eq!(number(&window.unwrap().1), 90_000 - 65_535);
 }
 
 #[test]

@@ -142,10 +142,10 @@ fn idle_connections_and_streams_end_in_the_time_that_the_mesh_says() {
     assert_eq!(client.send(GET).reply().status, 200);
     assert!(client.is_closed());
     // a client that does not send the body that it has announced
+    let origin = Origin::start(Back::H1, |_| std::future::pending());
     let mesh = with_settings(&origin, "connectionSettings: {httpStreamIdleTimeout: 0.3s}");
     let request = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n";
-    let mut client = Raw::connect(mesh.proxy.edge);
-    assert_eq!(client.send(request).reply().status, 408);
+    assert!(Raw::connect(mesh.proxy.edge).send(request).is_closed());
 }
 
 #[test]

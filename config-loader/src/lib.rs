@@ -24,6 +24,8 @@ pub mod ingress;
 
 mod access_table;
 
+mod route_tests;
+
 mod clusters;
 
 mod mesh_config;
@@ -59,16 +61,22 @@ pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
     Checker, LoadOptions, Loaded, NamedText, Recheck, Sources, Update, Watch, check_change,
     check_object, check_text, fill_source_lines, fill_source_lines_with, load_bytes, load_files,
-    read_texts, watch, watch_for,
+    load_texts, read_texts, watch, watch_for,
 };
 pub use mesh_config::{follow_config_map, selected, selected_namespaces};
 pub use options::{Fleet, ProxyWorkload, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
-pub use settings_file::{Parsed, SettingsFile, SettingsUpdate, read_settings, watch_settings};
+pub use route_tests::{
+    Expectation, Expected, ExpectedDestination, REQUESTS_MAX, RouteTest, TestConnection, TestFile,
+    TestProxies, TestProxy, TestRequest, TestSubject, UnhealthyPart,
+};
+pub use settings_file::{
+    Parsed, SettingsFile, SettingsUpdate, read_settings, watch_changes, watch_settings,
+};
 pub use source::{
     ApiServer, ApiServerTimes, ControlServer, ControlSettings, FILES, KubernetesSettings, Received,
     SourceAges, SourceError, SourceErrors, SourceRevision, WatchSettings, XdsNode, XdsServer,
-    XdsSettings,
+    XdsSettings, is_resource_file,
 };
 pub use store::{Delta, Quarantined};
 pub use validate::istio::parse_log_format;

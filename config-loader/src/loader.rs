@@ -162,6 +162,21 @@ pub fn load_files(paths: &[PathBuf], options: LoadOptions) -> Loaded {
     loader.loaded()
 }
 
+/// Loads texts by their names, as [`load_files`] does files.
+pub fn load_texts(texts: Vec<NamedText>, options: LoadOptions) -> Loaded {
+    let mut loader = Loader {
+        fleet: options.fleet,
+        ..Loader::new(options.read)
+    };
+    let events = texts.into_iter();
+    let events = events.map(|(name, bytes)| (name, FileEvent::Bytes(bytes.to_vec())));
+    loader.absorb(Look {
+        events: events.collect(),
+        ..Look::default()
+    });
+    loader.loaded()
+}
+
 /// Loads the text of one file. Adds the diagnostics to `diagnostics`.
 pub fn load_bytes(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> ResourceSet {
     let mut loader = Loader::default();

@@ -16,7 +16,7 @@ use crate::parse::{self, Node, Reader, Value};
 use crate::span::Lines;
 use crate::validate::Check;
 
-pub use watch::{SettingsUpdate, watch_settings};
+pub use watch::{SettingsUpdate, watch_changes, watch_settings};
 
 /// Valid settings with their warnings, or all diagnostics if one of them is an error.
 pub type Parsed<T> = Result<(T, Vec<Diagnostic>), Vec<Diagnostic>>;
@@ -109,5 +109,6 @@ pub(crate) fn whole<'a>(file: &'a Arc<str>, text: &'a str, lines: &'a Lines) -> 
         lines,
         first_line: 1,
         secret: false,
+        bool_keys: false,
     }
 }

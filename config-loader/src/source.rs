@@ -25,6 +25,7 @@ pub use kubernetes::{ApiServer, ApiServerTimes, KubernetesSettings};
 pub(crate) use kubernetes::{Clients as KubernetesClients, Connected as KubernetesClient};
 pub(crate) use look::{FileEvent, Look, ObjectText, Source};
 pub use revision::{FILES, Received, SourceRevision};
+pub use scan::is_resource_file;
 pub(crate) use servers::ServerContext;
 #[cfg(test)]
 pub(crate) use servers::follow as follow_servers_with;

@@ -19,6 +19,8 @@ pub mod crds;
 
 pub mod demo;
 
+pub mod diff;
+
 mod duration;
 mod exit;
 
@@ -42,6 +44,8 @@ mod pod;
 mod precedence;
 
 pub mod run;
+
+pub mod test;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -88,6 +92,10 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Show why a request goes where it goes
     Explain(explain::ExplainArgs),
+    /// Show which requests a change of the configuration moves, before it is applied
+    Diff(Box<diff::DiffArgs>),
+    /// Test routes as code is tested: requests, and what must become of them
+    Test(test::TestArgs),
     /// Tell whether the proxy on this machine is ready, by the exit code
     Health(health::HealthArgs),
     /// Wait until the proxy on this machine is ready
@@ -174,6 +182,8 @@ fn dispatch(command: &Command) -> u8 {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::Test(args) => test::run(args),
         Command::Health(args) => health::health(args),
         Command::Wait(args) => health::wait(args),
         Command::Drain(args) => health::drain(args),

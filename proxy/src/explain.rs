@@ -42,5 +42,7 @@ pub mod text;
 mod walk;
 
 pub use answer::Explanation;
+pub use cluster::parts;
+pub use duration::duration;
 pub use question::Question;
 pub use walk::explain;

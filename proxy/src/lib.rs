@@ -27,6 +27,8 @@ pub mod compile;
 
 pub mod explain;
 
+pub mod difference;
+
 pub mod control;
 
 pub mod admin;

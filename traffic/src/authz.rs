@@ -77,6 +77,20 @@ impl Decision<'_> {
 }
 
 impl Policies {
+    /// All rules in the order in which they are compared, by action; those in dry run are last.
+    pub fn sets(&self) -> impl Iterator<Item = (&'static str, &RuleSet)> {
+        let custom = self.custom.iter().map(|(_, set)| ("CUSTOM", set));
+        let allow = self.allow.iter().map(|set| ("ALLOW", set));
+        let dry_run = self.dry_run.iter().flat_map(|one| {
+            let sets = [Some(&one.custom), Some(&one.deny), one.allow.as_ref()];
+            sets.into_iter().flatten().map(|set| ("dry run", set))
+        });
+        custom
+            .chain([("AUDIT", &self.audit), ("DENY", &self.deny)])
+            .chain(allow)
+            .chain(dry_run)
+    }
+
     /// Decides by DENY rules, then by ALLOW rules.
     pub fn decide(&self, subject: &Subject<'_>) -> Decision<'_> {
         decide(&self.deny, self.allow.as_ref(), subject)

@@ -62,6 +62,8 @@ pub struct Locator<'a> {
     pub first_line: u32,
     /// Whether the text is secret and must not be shown.
     pub secret: bool,
+    /// Whether keys that YAML 1.1 reads as booleans, such as `on`, are texts: in a file that only Strait reads.
+    pub bool_keys: bool,
 }
 
 impl Locator<'_> {
@@ -146,6 +148,7 @@ mod tests {
             lines: &lines,
             first_line: 10,
             secret: false,
+            bool_keys: false,
         }
         .location(span)
     }

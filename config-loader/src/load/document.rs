@@ -47,6 +47,7 @@ impl Reading {
             lines: &lines,
             first_line,
             secret: true,
+            bool_keys: false,
         }
         .location(Span::NONE);
         found.may_be_policy = kinds::names_policies(text);
@@ -98,6 +99,7 @@ pub(super) fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines
         lines,
         first_line: chunk.first_line,
         secret: may_hold_secrets(chunk.text),
+        bool_keys: false,
     }
 }
 

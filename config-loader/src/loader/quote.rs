@@ -86,6 +86,7 @@ fn quote(diagnostic: &mut Diagnostic, line: &str) {
         lines: &lines,
         first_line: diagnostic.location.line,
         secret: false,
+        bool_keys: false,
     };
     diagnostic.location = locator.location(span);
 }

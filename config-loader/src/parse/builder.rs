@@ -374,6 +374,12 @@ impl Builder<'_> {
         let written = span.text(self.locator.text);
         match node.value {
             Value::Text(text) => return Pending::Key(Key { span, text }),
+            Value::Bool(_) if self.locator.bool_keys => {
+                return Pending::Key(Key {
+                    span,
+                    text: written.into(),
+                });
+            }
             Value::Int(_) | Value::Float(_) => {
                 return Pending::Key(Key {
                     span,

@@ -73,6 +73,7 @@ fn locator<'a>(
         lines,
         first_line,
         secret: false,
+        bool_keys: false,
     }
 }
 

@@ -42,6 +42,7 @@ fn with_locator<T>(text: &str, run: impl FnOnce(&Locator<'_>) -> T) -> T {
         lines: &lines,
         first_line: 1,
         secret: false,
+        bool_keys: false,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Watches a settings file. If the file has an error, its last good version stays in effect.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Parsed, SettingsFile, parse_bytes};
@@ -47,6 +47,21 @@ pub fn watch_settings<T: SettingsFile>(
             on_update(update);
         }
     })?;
+    Ok(Watch::new(stop))
+}
+
+/// Watches files and directories of resources, and calls `on_change` from a thread of its own at the start and whenever
+/// one of them changes.
+///
+/// # Errors
+///
+/// Returns the error of the operating system if no thread can be started.
+pub fn watch_changes(
+    paths: &[PathBuf],
+    mut on_change: impl FnMut() + Send + 'static,
+) -> std::io::Result<Watch> {
+    let source = FileSource::new(paths, FILE_BYTES_MAX);
+    let stop = source::spawn(source, WatchSettings::default(), move |_| on_change())?;
     Ok(Watch::new(stop))
 }
 

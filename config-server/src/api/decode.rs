@@ -59,6 +59,7 @@ pub fn yaml(bytes: &[u8]) -> Result<Value, Failure> {
         lines: &lines,
         first_line: 1,
         secret: true,
+        bool_keys: false,
     };
     let mut found = Vec::new();
     let tree = parse::tree(&locator, &mut found);

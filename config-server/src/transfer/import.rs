@@ -152,6 +152,7 @@ fn of_document(file: &Arc<str>, chunk: Chunk<'_>, end: u32) -> Option<Vec<Item>>
         lines: &lines,
         first_line,
         secret: true,
+        bool_keys: false,
     };
     let mut found = Vec::new();
     let root = parse::tree(&locator, &mut found)?;

@@ -84,6 +84,7 @@ pub(super) fn own_config(
         lines: &lines,
         first_line: 1,
         secret: false,
+        bool_keys: false,
     };
     let root = parse::tree(&locator, &mut Vec::new());
     let hold = root

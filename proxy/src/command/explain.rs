@@ -157,7 +157,7 @@ fn detail(args: &ExplainArgs) -> Detail {
 
 /// Reports on standard error that the configuration has errors, and how to list them; rejected resources do not affect
 /// the explanation.
-fn print_findings(diagnostics: &[Diagnostic]) {
+pub(super) fn print_findings(diagnostics: &[Diagnostic]) {
     let errors = diagnostics
         .iter()
         .filter(|diagnostic| diagnostic.severity == Severity::Error);

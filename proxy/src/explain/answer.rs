@@ -110,7 +110,7 @@ pub struct PolicyRuleTried {
 }
 
 /// Location in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Source {
     /// Kind, namespace and name of the object.
     pub object: String,
@@ -361,7 +361,7 @@ pub struct Edit {
 }
 
 /// Weighted destination.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct DestinationChoice {
     /// Name of the cluster.
     pub name: String,
@@ -385,6 +385,9 @@ pub struct DestinationChoice {
     /// Effects of filters of this destination only, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<String>,
+    /// Change of path and query for this destination only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Change>,
     /// New authority for this destination only.
     pub authority: Option<String>,
     /// Header edits for this destination only, before those of the rule.

@@ -27,24 +27,8 @@ pub(super) fn explain(
     let denied_by = asked.as_ref().err().cloned();
     let denied_by = denied_by.or_else(|| denied_by_rules(policies, subject));
     let mut rules = Vec::new();
-    for (_, set) in &policies.custom {
-        tried("CUSTOM", set, subject, &mut rules);
-    }
-    tried("AUDIT", &policies.audit, subject, &mut rules);
-    tried("DENY", &policies.deny, subject, &mut rules);
-    if let Some(set) = &policies.allow {
-        tried("ALLOW", set, subject, &mut rules);
-    }
-    if let Some(dry_run) = &policies.dry_run {
-        let DryRun {
-            deny,
-            allow,
-            custom,
-        } = &**dry_run;
-        let sets = [Some(custom), Some(deny), allow.as_ref()];
-        for set in sets.into_iter().flatten() {
-            tried("dry run", set, subject, &mut rules);
-        }
+    for (stage, set) in policies.sets() {
+        tried(stage, set, subject, &mut rules);
     }
     let rules_not_listed = rules.len().saturating_sub(RULES_LISTED_MAX);
     rules.truncate(RULES_LISTED_MAX);

@@ -45,18 +45,18 @@ pub(super) fn destinations(
     };
     let kind = TrafficKind::of_request(request.head.headers());
     let total = split.total();
-    let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
-        unused_reason: idle(weight, kind),
-        filters: effect::of_share(route, destination.position, snapshot, request),
-        authority: effect::authority(&route.filters, Some(destination.position)),
-        edits: effect::edits(&route.filters, Some(destination.position)),
-        grpc_web: grpc_web(&destination.name, found, survey),
-        ..choice(
-            kind,
-            &Weighted::new(destination, weight, total),
-            snapshot,
-            survey,
-        )
+    let asked = |(weight, destination): (u64, &Destination)| {
+        let (filters, path) = effect::of_share(route, destination.position, snapshot, request);
+        let weighted = Weighted::new(destination, weight, total);
+        DestinationChoice {
+            unused_reason: idle(weight, kind),
+            filters,
+            path,
+            authority: effect::authority(&route.filters, Some(destination.position)),
+            edits: effect::edits(&route.filters, Some(destination.position)),
+            grpc_web: grpc_web(&destination.name, found, survey),
+            ..choice(kind, &weighted, snapshot, survey)
+        }
     };
     let mut choices: Vec<DestinationChoice> = split.entries().map(asked).collect();
     let authority = find_route::authority(request.head);
@@ -368,6 +368,7 @@ fn choice(
         source: (&destination.provenance).into(),
         grpc_web: None,
         filters: Vec::new(),
+        path: None,
         authority: None,
         edits: Edits::default(),
         failure: failure(
@@ -401,7 +402,7 @@ fn grpc_web(name: &str, found: &Found, survey: &Survey<'_>) -> Option<String> {
 }
 
 /// Parses host, port and subset of `outbound|PORT|SUBSET|HOST`.
-fn parts(name: &str) -> (String, u16, String) {
+pub fn parts(name: &str) -> (String, u16, String) {
     let mut parts = name.splitn(4, '|').skip(1);
     let mut next = || parts.next().unwrap_or_default();
     let (port, subset, host) = (next(), next(), next());

@@ -3,6 +3,6 @@
 use std::time::Duration;
 
 /// Renders a duration in the syntax of resources: `1.5s`, `250ms`.
-pub(super) fn duration(duration: Duration) -> String {
+pub fn duration(duration: Duration) -> String {
     format!("{duration:?}")
 }

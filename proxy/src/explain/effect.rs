@@ -79,24 +79,24 @@ pub(super) fn of(
     (action, answered.unwrap_or(outcome))
 }
 
-/// Returns the effects of the filters of one destination, except header edits, in words.
+/// Returns the effects of the filters of one destination, except header edits, in words, and its change of the path.
 pub(super) fn of_share(
     route: &Route,
     position: usize,
     snapshot: &Snapshot,
     request: ExplainedRequest<'_>,
-) -> Vec<String> {
+) -> (Vec<String>, Option<Change>) {
     let Some(share) = route.shares.get(position) else {
-        return Vec::new();
+        return (Vec::new(), None);
     };
     let (action, outcome) = of(share, snapshot, request);
     if let Outcome::Redirected { status, location } = outcome {
         let location = location.unwrap_or_default();
-        return vec![format!("redirected with {status} to {location}")];
+        let words = format!("redirected with {status} to {location}");
+        return (vec![words], None);
     }
-    let path = action
-        .path
-        .map(|path| format!("path {} -> {}", path.before, path.after));
+    let path = action.path.as_ref();
+    let path = path.map(|path| format!("path {} -> {}", path.before, path.after));
     let authority = action
         .authority
         .filter(|_| authority(&route.filters, None).is_none());
@@ -106,7 +106,8 @@ pub(super) fn of_share(
     let mirrors = mirrors
         .skip(of_rule)
         .map(|one| format!("mirror {} % to {}", one.percent, one.name));
-    path.into_iter().chain(authority).chain(mirrors).collect()
+    let words = path.into_iter().chain(authority).chain(mirrors).collect();
+    (words, action.path)
 }
 
 /// Returns the limits of the rule, and which of them count the request.

@@ -35,6 +35,8 @@ pub struct Question {
     claims: Option<Arc<Claims>>,
     /// Requested listener.
     pub listener: Option<ListenerWish>,
+    /// Whether the rules that were tried before the one that matches are of no interest, nor hints.
+    pub(super) is_of_outcome: bool,
 }
 
 /// Listener by address and port, or by port only.
@@ -99,11 +101,18 @@ impl Question {
             identity: None,
             claims: None,
             listener: None,
+            is_of_outcome: false,
         };
         if !authority.is_empty() {
             question.assign_all_traffic(authority)?;
         }
         Ok(question)
+    }
+
+    /// Asks for the outcome and the rule that matches alone, which takes much less time.
+    pub fn outcome_only(mut self) -> Self {
+        self.is_of_outcome = true;
+        self
     }
 
     /// Sets the authority of the URL; as clients do, without the default port of the scheme.

@@ -131,13 +131,34 @@ impl<'h> Tables<'h> {
         self.rules().take(end).enumerate().map(one).collect()
     }
 
-    /// Adds the rules that were tried until one was found, and the next one that matches as well.
+    /// Describes the rule that was found, without its conditions.
+    fn winner(&self, found: &Found) -> Option<RuleTried> {
+        let [position, _] = self.position(found)?;
+        let rule = found.rule();
+        let table = &found.virtual_host().table;
+        let rule = table.rule(rule);
+        Some(RuleTried {
+            number: position + 1,
+            name: rule.name.to_string(),
+            source: (&rule.provenance).into(),
+            matched: true,
+            conditions: Vec::new(),
+        })
+    }
+
+    /// Adds the rules that were tried until one was found, and the next one that matches as well; with `is_alone` only the
+    /// one that was found.
     pub(super) fn won(
         &self,
         answer: &mut Explanation,
         found: &Found,
         request: ExplainedRequest<'_>,
+        is_alone: bool,
     ) {
+        if is_alone {
+            answer.rules.extend(self.winner(found));
+            return;
+        }
         let Some([position, wider]) = self.position(found) else {
             return;
         };

@@ -106,13 +106,13 @@ fn walk(
                 client: origin.client.ip(),
                 head: &request,
             };
-            tables.won(&mut answer, &found, request);
+            tables.won(&mut answer, &found, request, question.is_of_outcome);
             add_effect(&mut answer, &found, &shared, survey, request);
         }
         Err(refusal) => {
             let is_served = tables.is_some();
             refused(&mut answer, &refusal, tables, origin.scheme, &request);
-            if !is_served && refusal == LocalReply::NO_ROUTE {
+            if !(is_served || question.is_of_outcome) && refusal == LocalReply::NO_ROUTE {
                 (answer.hints).extend(host_hints(&host, hosts, &part, survey));
             }
         }
@@ -172,6 +172,8 @@ fn judged_connection(
     question: &Question,
     connection: &Connection,
 ) {
+    // what no server or rule takes is closed without a judgment
+    let policies = policies.filter(|_| answer.outcome.is_served());
     let (peer, name) = (connection.peer(), connection.server_name());
     let subject = authorize::of_connection(connection.client, peer, name);
     judged(answer, policies, question.identified(subject));
@@ -188,8 +190,10 @@ fn judged(
     };
     let choice = authorization::explain(authorization, snapshot, &subject);
     if let Some(reason) = &choice.denied_by {
+        let is_request = subject.request.is_some();
         answer.outcome = Outcome::Rejected {
-            status: Some(LocalReply::DENIED.status.as_u16()),
+            // a connection is closed
+            status: is_request.then_some(LocalReply::DENIED.status.as_u16()),
             flags: "-".to_owned(),
             reason: format!("{}: {reason}", LocalReply::DENIED.body),
         };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::outlier::{Outcome, Verdict};
-use super::{Cluster, PickTables, ejection};
+use super::{Cluster, Endpoint, PickTables, ejection};
 use crate::balance::EndpointIdx;
-use crate::registry::{EjectionLock, Moment};
+use crate::registry::{EjectionLock, Moment, exclusion};
 
 impl Cluster {
     /// Records the outcome of a request to an endpoint. Returns a verdict if the endpoint has failed often enough to be
@@ -39,6 +39,14 @@ impl Cluster {
         if stale.swap(false, Ordering::AcqRel) || warms() {
             self.rebuild(now);
         }
+    }
+
+    /// Excludes endpoints as an active health check would that has failed. For what is not traffic: nothing admits them.
+    pub fn exclude(&self, is_out: impl Fn(&Endpoint) -> bool, now: Moment) {
+        for endpoint in self.endpoints().iter().filter(|one| is_out(one)) {
+            endpoint.state.health.exclude(exclusion::UNHEALTHY);
+        }
+        self.rebuild(now);
     }
 
     /// Unejects endpoints whose ejection time is over.

@@ -1,5 +1,5 @@
 //! Codes of rules for all kinds (CM), for the syntax of the text (YAML) for files (SRC), and for the
-//! file of `strait check --access` (ACC).
+//! file of `strait check --access` (ACC), and for files of `strait test` (TST).
 
 codes! {
     CM001 Error "a duration is at least 1ms";
@@ -64,4 +64,6 @@ codes! {
     ACC001 Error "a name under `expect` of the file of --access is defined in it";
     ACC002 Error "a request and an identity of the file of --access are well-formed";
     ACC003 Error "a request is decided as the file of --access expects";
+    TST001 Error "a field of a file of `strait test` is of what the test asks";
+    TST002 Error "a test of `strait test` has a name of its own, asks something that is well-formed, and expects something";
 }

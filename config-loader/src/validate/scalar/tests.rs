@@ -174,6 +174,7 @@ fn run<T>(check: impl FnOnce(&mut Check<'_>) -> T) -> (T, String) {
         lines: &lines,
         first_line: 1,
         secret: false,
+        bool_keys: false,
     };
     let object = ObjectRef::new(Kind::VirtualService, "shop", "a");
     let mut context = Check::new(&object, locator, Span::NONE);

@@ -38,6 +38,7 @@ pub(super) fn documents(text: &str) -> Vec<Value> {
             lines: &lines,
             first_line,
             secret: false,
+            bool_keys: false,
         };
         documents.extend(parse::tree(&locator, &mut Vec::new()).map(|node| json_of(&node)));
     }

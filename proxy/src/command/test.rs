@@ -1,0 +1,165 @@
+//! `strait test`: unit tests of routes, decided by the code that traffic runs through.
+
+mod args;
+mod compare;
+mod coverage;
+mod find;
+mod report;
+mod runner;
+mod subject;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use config_loader::diagnostic::render;
+use config_loader::{Diagnostic, Fleet, Loaded, TestFile};
+
+use super::check::paths::Paths;
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report as complain};
+pub use args::{Output, TestArgs};
+use coverage::Coverage;
+use report::FileReport;
+use runner::AskedProxies;
+pub(super) use runner::identity_of;
+
+/// JSON Schema of test files.
+const SCHEMA: &str = include_str!("test/schema.json");
+
+/// Runs the tests, and prints the results. Returns the exit code.
+pub fn run(args: &TestArgs) -> u8 {
+    if args.schema {
+        return print(SCHEMA);
+    }
+    let files = match files(args) {
+        Ok(files) => files,
+        Err(error) => {
+            complain(&error);
+            return EXIT_USAGE;
+        }
+    };
+    match args.watch {
+        true => watch::run(args, &files, once),
+        false => once(args, &files),
+    }
+}
+
+/// Returns the test files that the arguments name.
+fn files(args: &TestArgs) -> Result<Vec<PathBuf>, String> {
+    let written = match args.paths.is_empty() {
+        true => vec![PathBuf::from(".")],
+        false => args.paths.clone(),
+    };
+    let paths = Paths::of(written)?;
+    let mut files = Vec::new();
+    for path in paths.files {
+        match path.is_dir() {
+            true => files.extend(find::test_files(&path)),
+            false => files.push(path),
+        }
+    }
+    match files.is_empty() {
+        true => Err(
+            "no file is named *.test.yaml; name test files, or a directory that has some"
+                .to_owned(),
+        ),
+        false => Ok(files),
+    }
+}
+
+fn once(args: &TestArgs, files: &[PathBuf]) -> u8 {
+    let mut reports = Vec::new();
+    let mut proxies = BTreeMap::new();
+    let mut configurations = BTreeMap::new();
+    let mut broken = false;
+    for path in files {
+        match of_file(args, path, &mut configurations, &mut proxies) {
+            Ok(report) => reports.push(report),
+            Err(error) => {
+                complain(&error);
+                broken = true;
+            }
+        }
+    }
+    let wants_coverage = args.coverage || args.min_coverage.is_some();
+    let coverage = wants_coverage.then(|| {
+        let outcomes = reports.iter().flat_map(|report| &report.outcomes);
+        Coverage::of(proxies.values(), outcomes)
+    });
+    let text = match args.output {
+        Output::Text => report::text(&reports, coverage.as_ref()),
+        Output::Json => report::json(&reports, coverage.as_ref()),
+        Output::Junit => report::junit(&reports),
+        Output::Github => report::github(&reports),
+    };
+    let least = f64::from(args.min_coverage.unwrap_or_default());
+    let reached = coverage.as_ref().map_or(100.0, Coverage::percent);
+    if reached < least {
+        complain(&format!(
+            "coverage {reached:.1} % is below --min-coverage {least}"
+        ));
+    }
+    match print(&text) {
+        EXIT_DONE if broken || reached < least || report::counts(&reports).1 > 0 => EXIT_INPUT,
+        code => code,
+    }
+}
+
+/// Configurations by their paths; each is loaded once.
+type Configurations = BTreeMap<Vec<PathBuf>, Loaded>;
+
+/// Runs the tests of a file.
+///
+/// # Errors
+///
+/// Says what is wrong with the file or its configuration; the text is for users.
+fn of_file(
+    args: &TestArgs,
+    path: &Path,
+    configurations: &mut Configurations,
+    proxies: &mut BTreeMap<Vec<PathBuf>, AskedProxies>,
+) -> Result<FileReport, String> {
+    let (file, _) =
+        config_loader::read_settings::<TestFile>(path).map_err(|found| rendered(&found))?;
+    let paths = runner::config_of(&file, path, &args.config);
+    if !configurations.contains_key(&paths) {
+        let identity = args.identity.identity();
+        let fleet = Fleet {
+            ingress: identity.ingress.clone(),
+            ..Fleet::default()
+        };
+        let loaded = runner::load(&paths, args.reading.options(&identity), fleet)?;
+        super::explain::print_findings(&loaded.diagnostics);
+        configurations.insert(paths.clone(), loaded);
+    }
+    let resources = &configurations[&paths].set;
+    Ok(FileReport {
+        file: path.display().to_string(),
+        outcomes: runner::run(
+            &file,
+            &args.filter,
+            resources,
+            &args.identity,
+            proxies.entry(paths).or_default(),
+        ),
+    })
+}
+
+/// Renders all findings about a file.
+pub(super) fn rendered(found: &[Diagnostic]) -> String {
+    let mut found = found.to_vec();
+    config_loader::fill_source_lines_with(&mut found, None);
+    render::text(&found, render::Style::Plain)
+}
+
+/// Prints to standard output; returns the exit code.
+fn print(text: &str) -> u8 {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if written.is_ok() {
+        EXIT_DONE
+    } else {
+        EXIT_INTERNAL
+    }
+}

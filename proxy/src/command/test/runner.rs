@@ -1,0 +1,277 @@
+//! Runs the tests of a file against the configuration that it names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use config_loader::{
+    Expectation, Fleet, Loaded, Location, ReadOptions, ResourceSet, RouteTest, TestFile, TestProxy,
+    UnhealthyPart,
+};
+
+use super::compare::{Difference, differences, endpoint_shares};
+use super::subject;
+use crate::app::unreadable;
+use crate::command::args::{IdentityArgs, SidecarArgs};
+use crate::command::explain::compiled;
+use crate::compile::Survey;
+use crate::control::selected::selected;
+use crate::exchange::settings::ExchangeSettings;
+use crate::explain::{Explanation, explain};
+use crate::identity::{Identity, Mode};
+use crate::runtime::clock;
+use crate::snapshot::Snapshot;
+use crate::tls::Store;
+use traffic::cluster::{Cluster, Endpoint};
+
+/// Share of the traffic, in percent, from which on an endpoint gets all of it.
+const ALL_PERCENT: f64 = 99.9;
+
+/// Result of one test.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub name: Arc<str>,
+    pub location: Location,
+    /// What does not hold; empty if the test has passed.
+    pub differences: Vec<Difference>,
+    /// Answers to all requests of the test.
+    pub answers: Vec<Explanation>,
+}
+
+impl Outcome {
+    pub(super) fn passed(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    /// Returns the first answer that is not as expected.
+    pub(super) fn failed_answer(&self) -> Option<&Explanation> {
+        self.answers.last().filter(|_| !self.passed())
+    }
+}
+
+/// Proxy with the configuration that it has.
+pub(super) struct AskedProxy {
+    pub identity: Identity,
+    pub resources: Arc<ResourceSet>,
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl AskedProxy {
+    fn new(identity: Identity, resources: &ResourceSet, unhealthy: &[UnhealthyPart]) -> Self {
+        let resources = selected(resources, &identity.mesh_config, &identity);
+        let snapshot = compiled(&resources, &identity, &Store::default());
+        if !unhealthy.is_empty() {
+            exclude(&snapshot, unhealthy, &identity);
+        }
+        Self {
+            identity,
+            resources: Arc::new(resources),
+            snapshot: Arc::new(snapshot),
+        }
+    }
+}
+
+/// Proxies by what tests say about them; each is compiled once.
+pub(super) type AskedProxies = BTreeMap<(TestProxy, Vec<UnhealthyPart>), AskedProxy>;
+
+/// Loads the configuration of a test file.
+///
+/// # Errors
+///
+/// Says which path cannot be read.
+pub(super) fn load(paths: &[PathBuf], read: ReadOptions, fleet: Fleet) -> Result<Loaded, String> {
+    let options = config_loader::LoadOptions {
+        read,
+        fleet,
+        ..config_loader::LoadOptions::default()
+    };
+    let loaded = config_loader::load_files(paths, options);
+    match unreadable(&loaded.diagnostics) {
+        Some(missing) => Err(format!("{}: {}", missing.location.file, missing.message)),
+        None => Ok(loaded),
+    }
+}
+
+/// Returns the paths of the configuration of a test file: those of the flags, else the one that it names, else its
+/// directory.
+pub(super) fn config_of(file: &TestFile, path: &Path, flags: &[PathBuf]) -> Vec<PathBuf> {
+    if !flags.is_empty() {
+        return flags.to_vec();
+    }
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let config = match &file.config {
+        Some(config) => directory.join(&**config),
+        None => directory.to_owned(),
+    };
+    let is_here = config.as_os_str().is_empty();
+    vec![if is_here { PathBuf::from(".") } else { config }]
+}
+
+/// Runs the tests whose names contain `filter`.
+pub(super) fn run(
+    file: &TestFile,
+    filter: &str,
+    resources: &ResourceSet,
+    flags: &IdentityArgs,
+    proxies: &mut AskedProxies,
+) -> Vec<Outcome> {
+    let identity = flags.identity();
+    let tests = file.tests.iter().filter(|test| test.name.contains(filter));
+    tests
+        .map(|test| {
+            let key = (test.proxy.clone(), test.unhealthy.clone());
+            let proxy = proxies.entry(key).or_insert_with(|| {
+                AskedProxy::new(
+                    identity_of(&test.proxy, identity.clone(), &flags.sidecar),
+                    resources,
+                    &test.unhealthy,
+                )
+            });
+            one(test, proxy)
+        })
+        .collect()
+}
+
+/// Returns the identity of the proxy that a test asks.
+pub(in crate::command) fn identity_of(
+    written: &TestProxy,
+    mut identity: Identity,
+    sidecar: &SidecarArgs,
+) -> Identity {
+    if let Some(is_sidecar) = written.is_sidecar {
+        identity.mode = match is_sidecar {
+            true => Mode::Sidecar,
+            false => Mode::Gateway,
+        };
+        identity.sockets = sidecar.sockets(identity.mode);
+    }
+    let texts = [
+        (&written.namespace, &mut identity.namespace),
+        (&written.cluster, &mut identity.cluster),
+        (&written.locality, &mut identity.locality),
+        (&written.network, &mut identity.network),
+    ];
+    for (written, text) in texts {
+        if let Some(written) = written {
+            *text = written.to_string();
+        }
+    }
+    if let Some(labels) = &written.labels {
+        identity.labels.clone_from(labels);
+    }
+    identity
+}
+
+fn one(test: &RouteTest, proxy: &AskedProxy) -> Outcome {
+    let settings = ExchangeSettings {
+        is_sidecar: proxy.identity.mode == Mode::Sidecar,
+        ..ExchangeSettings::default()
+    };
+    let survey = Survey::new(&proxy.resources, &proxy.identity);
+    let ask = |question: &_| explain(question, &proxy.snapshot, &settings, &survey);
+    let mut outcome = Outcome {
+        name: Arc::clone(&test.name),
+        location: test.location.clone(),
+        differences: Vec::new(),
+        answers: Vec::new(),
+    };
+    match subject::answers(&test.subject, ask) {
+        Err((location, error)) => outcome.differences.push(Difference {
+            field: "request".to_owned(),
+            expected: "one that can be asked".to_owned(),
+            got: error,
+            location,
+        }),
+        Ok(answers) => {
+            outcome.differences = of_all(test, &answers);
+            for (number, answer) in answers.iter().enumerate() {
+                let found = differences(&test.expected, answer, &proxy.identity.cluster);
+                if !found.is_empty() {
+                    outcome.differences.extend(found);
+                    outcome.answers = answers[..=number].to_vec();
+                    return outcome;
+                }
+            }
+            outcome.answers = answers;
+        }
+    }
+    outcome
+}
+
+/// Returns what does not hold of all answers together.
+fn of_all(test: &RouteTest, answers: &[Explanation]) -> Vec<Difference> {
+    let ends: Vec<Option<String>> = answers.iter().map(end).collect();
+    let mut found = Vec::new();
+    for expected in &test.expected {
+        let (wanted, got) = match &expected.what {
+            Expectation::SameEndpoint => {
+                let loose = ends.iter().filter(|end| end.is_none()).count();
+                if loose == 0 {
+                    continue;
+                }
+                let wanted = "each value goes to one endpoint".to_owned();
+                (wanted, format!("{loose} of {} go to several", ends.len()))
+            }
+            Expectation::Spread(least) => {
+                let mut all: Vec<&String> = ends.iter().flatten().collect();
+                all.sort_unstable();
+                all.dedup();
+                if all.len() >= *least as usize {
+                    continue;
+                }
+                (format!("at least {least} endpoints"), all.len().to_string())
+            }
+            _ => continue,
+        };
+        found.push(Difference {
+            field: expected.field.clone(),
+            expected: wanted,
+            got,
+            location: expected.location.clone(),
+        });
+    }
+    found
+}
+
+/// Returns the endpoint that gets the request whatever is drawn.
+fn end(answer: &Explanation) -> Option<String> {
+    let shares = endpoint_shares(answer).into_iter();
+    let mut only = shares.filter(|(_, share)| *share >= ALL_PERCENT);
+    only.next().map(|(address, _)| address)
+}
+
+/// Excludes endpoints of a snapshot that carries no traffic.
+fn exclude(snapshot: &Snapshot, parts: &[UnhealthyPart], identity: &Identity) {
+    for cluster in snapshot.clusters.iter().flatten() {
+        let now = cluster.state.journal.at(clock::now());
+        let is_out = |endpoint: &Endpoint| {
+            parts
+                .iter()
+                .any(|part| is_of(part, cluster, endpoint, identity))
+        };
+        if cluster.endpoints().iter().any(is_out) {
+            cluster.exclude(is_out, now);
+        }
+    }
+}
+
+fn is_of(
+    part: &UnhealthyPart,
+    cluster: &Cluster,
+    endpoint: &Endpoint,
+    identity: &Identity,
+) -> bool {
+    match part {
+        UnhealthyPart::Cluster(name) => {
+            let own = &*identity.cluster;
+            let key = endpoint.member.as_deref().unwrap_or(own);
+            key == &**name || key.rsplit('/').next() == Some(name)
+        }
+        UnhealthyPart::Zone(zone) => {
+            let locality = endpoint.locality.to_string();
+            locality.split('/').nth(1) == Some(zone)
+        }
+        UnhealthyPart::Host(host) => cluster.name().rsplit('|').next() == Some(host),
+        UnhealthyPart::Endpoint(address) => endpoint.address.to_string() == **address,
+    }
+}

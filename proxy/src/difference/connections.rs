@@ -1,0 +1,95 @@
+//! Differences between connections of two versions of a listener: those that it does not take apart into requests.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::effect;
+use super::names::witness;
+use super::report::Report;
+use super::side::Side;
+use crate::explain::Question;
+use crate::snapshot::{Handling, Listener, OpaqueRoutes, Service, Then};
+
+/// Compares the connections for each server name that either knows, for a name that none knows, and those of TCP.
+pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], report: &mut Report) {
+    let [old, new] = listeners;
+    if old.service.is_same(&new.service) {
+        return;
+    }
+    let port = old.key.address.port();
+    let questions: Vec<String> = match (&old.service, &new.service) {
+        (Service::Tls(_), Service::Tls(_)) => {
+            let names: BTreeSet<String> =
+                listeners.into_iter().flat_map(|one| names(one)).collect();
+            let other = "strait-other.example".to_owned();
+            let names = names.into_iter().chain([other]);
+            names.map(|name| format!("tls://{name}:{port}")).collect()
+        }
+        (Service::Opaque(before), Service::Opaque(after)) => {
+            let subnets = [before, after]
+                .into_iter()
+                .flat_map(|routes| addresses(routes));
+            let subnets: BTreeSet<String> = subnets.collect();
+            let any = old.key.address.ip().map(|address| address.ip().to_string());
+            let all = any.into_iter().chain(subnets);
+            all.map(|address| format!("tcp://{address}:{port}"))
+                .collect()
+        }
+        _ => return,
+    };
+    for url in questions {
+        let question = Question::parse("CONNECT", &url);
+        let Some(mut question) = question.ok().map(Question::outcome_only) else {
+            continue;
+        };
+        let address = old.key.address.ip();
+        let chosen = address.map(|address| question.at_listener(&address.to_string()));
+        if !matches!(chosen, Some(Ok(()))) {
+            continue;
+        }
+        report.decided += 1;
+        let answers = sides.map(|side| side.explain(&question));
+        let changes = effect::changes(&answers[0], &answers[1]);
+        if !changes.is_empty() {
+            report.add(
+                changes,
+                format!("strait explain CONNECT {url}"),
+                [&answers[0], &answers[1]],
+            );
+        }
+    }
+}
+
+/// Server names of connections that a listener does not take apart into requests.
+fn names(listener: &Listener) -> Vec<String> {
+    let Service::Tls(chains) = &listener.service else {
+        return Vec::new();
+    };
+    let routes = chains
+        .chains
+        .iter()
+        .filter_map(|chain| match &chain.handling {
+            Handling::AutoPassthrough(routes) | Handling::Passthrough(routes) => {
+                Some((chain, routes))
+            }
+            Handling::Terminate {
+                then: Then::Opaque(routes),
+                ..
+            } => Some((chain, routes)),
+            Handling::Terminate { .. } => None,
+        });
+    routes
+        .flat_map(|(chain, routes)| {
+            let rules = routes.table.rules().iter();
+            let of_rules = rules.flat_map(|rule| rule.conditions.sni_hosts.iter());
+            chain.names.iter().chain(of_rules).map(|name| witness(name))
+        })
+        .collect()
+}
+
+/// An address of each subnet that rules name.
+fn addresses(routes: &OpaqueRoutes) -> Vec<String> {
+    let rules = routes.table.rules().iter();
+    let subnets = rules.flat_map(|rule| rule.conditions.destination_subnets.iter());
+    subnets.map(|subnet| subnet.addr().to_string()).collect()
+}

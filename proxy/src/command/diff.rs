@@ -27,6 +27,7 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
 use found::{Differences, OfProxy};
+use source::Configuration;
 use traffic::registry::Registry;
 
 const HELP: &str = "\
@@ -190,8 +191,8 @@ fn differences(args: &DiffArgs) -> Result<Differences, (String, u8)> {
     };
     Ok(Differences {
         proxies: proxies.collect(),
-        appeared: only(&new, &old),
-        gone: only(&old, &new),
+        appeared: only(&new.loaded, &old.loaded),
+        gone: only(&old.loaded, &new.loaded),
     })
 }
 
@@ -201,7 +202,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 }
 
 /// Compiles both configurations for a proxy, the later one after the earlier one, and compares them.
-fn of_proxy(args: &DiffArgs, identity: Identity, [old, new]: [&Loaded; 2]) -> Report {
+fn of_proxy(args: &DiffArgs, identity: Identity, [old, new]: [&Configuration; 2]) -> Report {
     let registry = Registry::default();
     let (stats, store) = (StatsRegistry::new(1), Store::default());
     let compiled = |set: &ResourceSet, previous: &Snapshot| {
@@ -216,8 +217,8 @@ fn of_proxy(args: &DiffArgs, identity: Identity, [old, new]: [&Loaded; 2]) -> Re
         };
         compile(&inputs, previous)
     };
-    let before = Arc::new(compiled(&old.set, &Snapshot::default()));
-    let after = Arc::new(compiled(&new.set, &before));
+    let before = Arc::new(compiled(&old.loaded.set, &Snapshot::default()));
+    let after = Arc::new(compiled(&new.loaded.set, &before));
     let nothing = ResourceSet::default();
     let settings = ExchangeSettings {
         is_sidecar: identity.mode == Mode::Sidecar,
@@ -229,6 +230,14 @@ fn of_proxy(args: &DiffArgs, identity: Identity, [old, new]: [&Loaded; 2]) -> Re
         survey: Survey::new(&nothing, &identity),
     };
     let mut report = compare(&side(before), &side(after));
+    let witnesses = report.requests.iter_mut();
+    for witness in witnesses.flat_map(|entry| &mut entry.witnesses) {
+        for (rule, of) in [(&mut witness.before, old), (&mut witness.after, new)] {
+            if let Some(rule) = rule {
+                rule.source.file = of.shown(&rule.source.file);
+            }
+        }
+    }
     if args.ignore.contains(&Ignored::Endpoints) {
         report.endpoints.clear();
     }

@@ -255,7 +255,11 @@ fn revision_of_git_is_compared_with_files() {
         let (text, code) = diff(directory.path(), &[old, "mesh.yaml"]);
         assert_eq!(code, Some(1), "{text}");
         assert!(text.contains("timeout: 3s -> 5s"), "{text}");
-        assert!(text.contains("(git:HEAD:mesh.yaml:"), "{text}");
+        let place = match old {
+            "git:HEAD" => "(git:HEAD:./mesh.yaml:",
+            _ => "(git:HEAD:mesh.yaml:",
+        };
+        assert!(text.contains(place), "{text}");
     }
     let (text, code) = diff(directory.path(), &["git:nothing", "mesh.yaml"]);
     assert_eq!(code, Some(1), "{text}");

@@ -12,30 +12,86 @@ use crate::command::check::paths;
 /// Prefix of a revision of git.
 const GIT: &str = "git:";
 
+/// Name of a configuration that is one file.
+const ONE_FILE: &str = "configuration";
+
+/// Configuration whose files have names below a root, so that a file that both configurations have has the same name in both: what
+/// is compiled from the same places is shared, and not compared again.
+pub(super) struct Configuration {
+    pub loaded: Loaded,
+    root: String,
+}
+
+impl Configuration {
+    fn new(texts: Vec<NamedText>, root: &str, options: LoadOptions) -> Self {
+        let mut loaded = config_loader::load_texts(texts, options);
+        for found in &mut loaded.diagnostics {
+            found.location.file = shown(root, &found.location.file).into();
+        }
+        Self {
+            loaded,
+            root: root.to_owned(),
+        }
+    }
+
+    /// Returns the name of a file as the user knows it.
+    pub(super) fn shown(&self, file: &str) -> String {
+        shown(&self.root, file)
+    }
+}
+
+fn shown(root: &str, file: &str) -> String {
+    match file {
+        ONE_FILE => root.to_owned(),
+        file if root.is_empty() => file.to_owned(),
+        file => format!("{}/{file}", root.trim_end_matches('/')),
+    }
+}
+
+/// Returns the name of a file below a root.
+fn below(root: &str, file: &str) -> String {
+    let root = root.trim_end_matches('/');
+    match file.strip_prefix(root) {
+        Some("") => ONE_FILE.to_owned(),
+        Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/').to_owned(),
+        _ => file.to_owned(),
+    }
+}
+
 /// Loads a configuration: paths, a revision of git, or standard input.
 ///
 /// # Errors
 ///
 /// Says what cannot be read; the text is for users.
-pub(super) fn load(written: &str, options: LoadOptions) -> Result<Loaded, String> {
+pub(super) fn load(written: &str, options: LoadOptions) -> Result<Configuration, String> {
     if let Some(revision) = written.strip_prefix(GIT) {
         return of_revision(written, revision, options);
     }
     if written == "-" {
         let text =
             paths::stdin().map_err(|error| format!("cannot read standard input: {error}"))?;
-        return Ok(config_loader::load_texts(vec![text], options));
+        let text = (ONE_FILE.into(), text.1);
+        return Ok(Configuration::new(vec![text], paths::STDIN_NAME, options));
     }
     let paths: Vec<PathBuf> = written.split(',').map(PathBuf::from).collect();
-    let loaded = config_loader::load_files(&paths, options);
-    match unreadable(&loaded.diagnostics) {
-        Some(missing) => Err(format!("{}: {}", missing.location.file, missing.message)),
-        None => Ok(loaded),
+    let (texts, problems) = config_loader::read_texts(&paths);
+    if let Some(missing) = unreadable(&problems) {
+        let (file, message) = (&missing.location.file, &missing.message);
+        return Err(format!("{file}: {message}"));
     }
+    // several roots have no common one
+    let root = if paths.len() == 1 { written } else { "" };
+    let texts = texts.into_iter();
+    let texts = texts.map(|(name, text)| (below(root, &name).into(), text.into_bytes().into()));
+    Ok(Configuration::new(texts.collect(), root, options))
 }
 
 /// Loads the files of a revision of git below a path, `REVISION` or `REVISION:PATH`; nothing is checked out.
-fn of_revision(written: &str, revision: &str, options: LoadOptions) -> Result<Loaded, String> {
+fn of_revision(
+    written: &str,
+    revision: &str,
+    options: LoadOptions,
+) -> Result<Configuration, String> {
     let (revision, path) = revision.split_once(':').unwrap_or((revision, "."));
     if revision.is_empty() || revision.starts_with('-') {
         return Err(format!(
@@ -50,12 +106,16 @@ fn of_revision(written: &str, revision: &str, options: LoadOptions) -> Result<Lo
         let name = String::from_utf8_lossy(name);
         if config_loader::is_resource_file(Path::new(&*name)) {
             let text = git(&["show", &format!("{revision}:./{name}")]).map_err(wrong)?;
-            texts.push((format!("{GIT}{revision}:{name}").into(), text.into()));
+            texts.push((below(path, &name).into(), text.into()));
         }
     }
+    let root = match path {
+        "." => format!("{GIT}{revision}:."),
+        path => format!("{GIT}{revision}:{path}"),
+    };
     match texts.is_empty() {
         true => Err(wrong(format!("{path} has no file of resources"))),
-        false => Ok(config_loader::load_texts(texts, options)),
+        false => Ok(Configuration::new(texts, &root, options)),
     }
 }
 

@@ -149,14 +149,11 @@ pub(super) fn check_hosts(policies: &Policies<'_>, policy: &Policy, found: &mut 
         return;
     }
     for (index, rule) in policy.spec.rules.iter().enumerate() {
-        for host in exact(rule, |one| matches!(one, Attribute::Host { .. })) {
-            let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-            let name = name.trim_end_matches('.').to_ascii_lowercase();
-            let is_served = served.iter().any(|one| match one.strip_prefix('*') {
-                Some(suffix) => name.ends_with(suffix),
-                None => **one == *name,
-            });
-            if is_served {
+        for pattern in patterns(rule, |one| matches!(one, Attribute::Host { .. })) {
+            let Some((host, name)) = host_of(pattern) else {
+                continue;
+            };
+            if served.iter().any(|one| overlap(one, &name)) {
                 continue;
             }
             let message = format!("no server of the gateway has the host `{host}`");
@@ -181,14 +178,42 @@ fn gateways<'p>(
     all.filter(move |gateway| !selector.is_empty() && has(&gateway.spec.selector, selector))
 }
 
-/// Iterates over the values of an attribute without a wildcard that a rule names.
-fn exact(rule: &Rule, wanted: fn(&Attribute) -> bool) -> impl Iterator<Item = &str> {
+/// Returns the host of a policy as written, and as a name without port and final dot in lower case; `None` for patterns that
+/// may match a host of any server.
+fn host_of(pattern: &Pattern) -> Option<(String, String)> {
+    let (Pattern::Exact(host) | Pattern::Suffix(host)) = pattern else {
+        return None;
+    };
+    let name = host.rsplit_once(':').map_or(&**host, |(name, _)| name);
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    match pattern {
+        Pattern::Suffix(_) => Some((format!("*{host}"), format!("*{name}"))),
+        _ => Some((host.to_string(), name)),
+    }
+}
+
+/// Whether a host can have both names, each of which may begin with a wildcard.
+fn overlap(one: &str, other: &str) -> bool {
+    match (one.strip_prefix('*'), other.strip_prefix('*')) {
+        (None, None) => one == other,
+        (Some(suffix), None) => other.ends_with(suffix),
+        (None, Some(suffix)) => one.ends_with(suffix),
+        (Some(one), Some(other)) => one.ends_with(other) || other.ends_with(one),
+    }
+}
+
+/// Iterates over the values of an attribute that a rule names.
+fn patterns(rule: &Rule, wanted: fn(&Attribute) -> bool) -> impl Iterator<Item = &Pattern> {
     let of_attribute = conditions(rule).filter(move |one: &&Condition| wanted(&one.attribute));
-    let patterns = of_attribute.flat_map(|one| match &one.values {
+    of_attribute.flat_map(|one| match &one.values {
         Some(Values::Texts(patterns)) => &**patterns,
         _ => &[],
-    });
-    patterns.filter_map(|pattern| match pattern {
+    })
+}
+
+/// Iterates over the values of an attribute without a wildcard that a rule names.
+fn exact(rule: &Rule, wanted: fn(&Attribute) -> bool) -> impl Iterator<Item = &str> {
+    patterns(rule, wanted).filter_map(|pattern| match pattern {
         Pattern::Exact(text) => Some(&**text),
         _ => None,
     })

@@ -570,7 +570,18 @@ fn names_that_nothing_has_are_reported() {
     };
     let expected = "AZ112 spec.rules[0]: no server of the gateway has the host `b.tset`";
     assert_eq!(found(&host("b.tset")), [expected]);
-    for served in ["*", "*.test", "a.test", "A.test:443", "x.example.com"] {
+    let expected = "AZ112 spec.rules[0]: no server of the gateway has the host `*.tset`";
+    assert_eq!(found(&host("*.tset")), [expected]);
+    for served in [
+        "*",
+        "*.test",
+        "a.test",
+        "A.test:443",
+        "x.example.com",
+        "*.com",
+        "*.x.example.com",
+        "a.*",
+    ] {
         assert_eq!(found(&host(served)), NOTHING, "{served}");
     }
 }

@@ -19,7 +19,8 @@ use crate::resource::{AnyObject, Order, Provenance, ResourceSet, Spec};
 use crate::span::Line;
 
 /// Kinds that Ingresses are translated from.
-const FROM: [Kind; 5] = [
+const FROM: [Kind; 6] = [
+    Kind::ConfigMap,
     Kind::DestinationRule,
     Kind::Ingress,
     Kind::IngressClass,

@@ -11,7 +11,7 @@ use crate::support::{Client, TestServer};
 const CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
 const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/shop/ingresses";
 const SERVICES: &str = "/api/v1/namespaces/edge/services";
-const MERGE: &str = "application/merge-patch+json";
+const MERGE: &str = "merge-patch+json";
 
 fn ingress(name: &str, class: &str) -> Value {
     json!({

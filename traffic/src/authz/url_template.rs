@@ -21,7 +21,7 @@ enum Part {
     Target,
 }
 
-/// Parts of a request that variables stand for.
+/// Parts of a request, by which variables are replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct UrlVariables<'a> {
     /// `http` or `https`.
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_stand_for_parts_of_the_request() {
+    fn variables_become_parts_of_the_request() {
         let request = UrlVariables {
             scheme: "https",
             authority: "x.test:8443",

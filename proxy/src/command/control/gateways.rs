@@ -57,7 +57,7 @@ pub struct GatewayControllerArgs {
 /// `--ingress-status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum IngressStatusArg {
-    /// Nothing is written
+    /// Leaves the status to another controller
     Off,
     /// Addresses are written to Ingresses of served classes, and removed when the class is another one
     On,

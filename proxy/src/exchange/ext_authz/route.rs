@@ -152,21 +152,22 @@ fn denied<B>(
     request: &Request<B>,
 ) -> LocalReply {
     let mut own = HeaderMap::new();
-    let sign_in = check.sign_in.as_ref();
-    let sign_in = sign_in.filter(|_| status == StatusCode::UNAUTHORIZED);
-    let location = sign_in.map(|url| url.expand(variables(context, request)));
+    if status != StatusCode::UNAUTHORIZED {
+        cookies.add(status, &mut own);
+        return LocalReply::denied_by_provider(status, own, Bytes::new());
+    }
+    for value in headers.get_all(WWW_AUTHENTICATE) {
+        own.append(WWW_AUTHENTICATE, value.clone());
+    }
+    let location = check.sign_in.as_ref();
+    let location = location.map(|url| url.expand(variables(context, request)));
     let location = location.and_then(|url| HeaderValue::try_from(url).ok());
     let status = match location {
         Some(location) => {
             own.insert(LOCATION, location);
             StatusCode::FOUND
         }
-        None => {
-            for value in headers.get_all(WWW_AUTHENTICATE) {
-                own.append(WWW_AUTHENTICATE, value.clone());
-            }
-            status
-        }
+        None => status,
     };
     cookies.add(status, &mut own);
     LocalReply::denied_by_provider(status, own, Bytes::new())

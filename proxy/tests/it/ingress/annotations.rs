@@ -102,7 +102,7 @@ fn service_of_auth_url_decides_about_requests() {
     assert_eq!(status("plain.test", "X-Token: broken\r\n"), 500);
     assert_eq!(status("none.test", "X-Token: good\r\n"), 500);
     assert_eq!(edge.a.seen().len(), before);
-    // who has to sign in comes back to the URL of the request
+    // the sign-in page gets the URL of the request
     let reply = edge.send("GET", "login.test", "/a?b=c", "");
     assert_eq!(reply.status, 302);
     let location = "location: https://login.test/start?rd=http://login.test%2Fa%3Fb%3Dc";

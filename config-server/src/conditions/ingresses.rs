@@ -79,6 +79,9 @@ impl IngressStatuses {
             Ok(_) => json!({"ip": one}),
             Err(_) => json!({"hostname": one}),
         });
-        Some(json!({"loadBalancer": {"ingress": entries.collect::<Vec<_>>()}}))
+        let entries: Vec<Value> = entries.collect();
+        // a patch removes what is null
+        let entries = (!entries.is_empty()).then_some(entries);
+        Some(json!({"loadBalancer": {"ingress": entries}}))
     }
 }

@@ -168,8 +168,7 @@ async fn ask(
         let is_denied = !matches!(answer, Some(Answer::Allowed(_)));
         let is_refused = is_denied && !(answer.is_none() && settings.fail_open);
         count(worker, Stage::Custom, is_refused, false);
-        let forged = settings.http.as_ref().filter(|_| !is_refused);
-        is_rerouted |= forged.is_some_and(|check| http::strip(check, request.headers_mut()));
+        is_rerouted |= !is_refused && http::strip(settings.http.as_ref(), request.headers_mut());
         match answer {
             Some(Answer::Allowed(changes)) => {
                 is_rerouted |= changes.apply(request) && settings.clears_route_cache;

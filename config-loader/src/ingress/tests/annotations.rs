@@ -338,3 +338,34 @@ fn translated_objects_are_kept_and_have_the_place_of_their_ingress() {
     translator.update(&set, None);
     assert_eq!(translator.expanded().set.http_routes.len(), 0);
 }
+
+#[test]
+fn translated_object_has_its_name_again_once_the_written_one_is_gone() {
+    let text = ingress("shop/a", "", &rules("x.example", &["p / web"]));
+    let route = "---\n{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: shop}, \
+                 spec: {rules: [{}]}}\n";
+    let load = |text: &str| {
+        let text = format!("{text}{SERVICES}");
+        Arc::new(load_bytes(
+            "a.yaml",
+            text.as_bytes(),
+            &mut Diagnostics::default(),
+        ))
+    };
+    let without = load(&text);
+    // nothing else changes
+    let with = Arc::new(ResourceSet {
+        http_routes: load(&format!("{text}{route}")).http_routes.clone(),
+        ..ResourceSet::clone(&without)
+    });
+    let settings = IngressSettings::default();
+    let mut translator = Translator::default();
+    let mut names = |set: &Arc<ResourceSet>| -> Vec<String> {
+        translator.update(set, Some(&settings));
+        let routes = translator.expanded().set.http_routes.keys();
+        routes.map(|name| name.name.to_string()).collect()
+    };
+    assert_eq!(names(&without), ["a"]);
+    assert_eq!(names(&with), ["a", "a-2"]);
+    assert_eq!(names(&without), ["a"]);
+}

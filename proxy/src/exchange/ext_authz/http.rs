@@ -80,10 +80,10 @@ pub(super) async fn ask<B>(
 /// another one.
 ///
 /// Envoy keeps a header of the client that the answer has not. `authorization` and cookies are of the client, and stay.
-pub(super) fn strip(check: &HttpCheck, headers: &mut HeaderMap) -> bool {
-    if check.to_upstream.is_empty() {
+pub(super) fn strip(check: Option<&HttpCheck>, headers: &mut HeaderMap) -> bool {
+    let Some(check) = check.filter(|check| !check.to_upstream.is_empty()) else {
         return false;
-    }
+    };
     let is_set = |name: &HeaderName| {
         let text = name.as_str();
         if OWN.contains(&text) || text.starts_with("x-envoy-") || !is_copied(name) {

@@ -64,7 +64,7 @@ pub(in crate::exchange) async fn ask<B>(
 ) -> Result<Cookies, LocalReply> {
     let (worker, check) = (context.worker, &*asked.settings);
     let answer = send(asked, context, request, record).await;
-    strip(&check.headers, request.headers_mut());
+    strip(Some(&check.headers), request.headers_mut());
     let answer = answer.and_then(|(status, headers)| {
         let is_decided = status.is_success()
             || [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);

@@ -204,5 +204,5 @@ fn read_one(
     }
 }
 
-/// Creation time of the Gateway of Ingresses: 9999-12-31.
-const LAST: i64 = 253_402_214_400;
+/// Creation time of the Gateway of Ingresses: 9999-01-01.
+const LAST: i64 = 253_370_764_800;

@@ -368,4 +368,8 @@ fn translated_object_has_its_name_again_once_the_written_one_is_gone() {
     assert_eq!(names(&without), ["a"]);
     assert_eq!(names(&with), ["a", "a-2"]);
     assert_eq!(names(&without), ["a"]);
+    // a Gateway that somebody has written is older
+    let gateways = &translator.expanded().set.kubernetes_gateways;
+    let created = gateways.values().next().unwrap().created;
+    assert!(created.is_some_and(|seconds| seconds > 253_000_000_000));
 }

@@ -17,11 +17,13 @@ mod redirects;
 mod route_parts;
 mod routes;
 mod rule_parts;
+mod services;
 mod text;
 mod translation;
 mod translator;
 
 pub use annotations::{KNOWN, Treatment};
+pub use classes::served_names;
 pub use objects::{GATEWAY, Translated, Translation};
 pub use outcome::{Outcome, Verdict};
 pub use translation::translate;

@@ -5,6 +5,7 @@
 #[path = "docs/effects.rs"]
 mod effects;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -370,5 +371,54 @@ fn page_about_ingress_nginx_has_the_number_of_annotations_of_each_treatment() {
             page.contains(&row),
             "docs/move-from-ingress-nginx.md needs {row}"
         );
+    }
+}
+
+#[test]
+fn page_about_versions_has_the_versions_of_each_api() {
+    let root = root();
+    let text = |path: &str| fs::read_to_string(root.join(path)).expect(path);
+    let page = text("docs/versions.md");
+    let (_, apis) = page.split_once("## Versions of APIs").expect("the section");
+    let mut read: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for version in kinds::rows().flat_map(|row| row.api_versions) {
+        if let Some((group, version)) = version.split_once('/') {
+            read.entry(group).or_default().insert(version);
+        }
+    }
+    let is_version =
+        |word: &&str| word.starts_with('v') && word[1..].starts_with(|c: char| c.is_ascii_digit());
+    let mut listed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for row in apis.lines().filter(|line| line.starts_with("| `")) {
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let versions = columns[2].split([',', ' ']).filter(is_version);
+        let versions: BTreeSet<&str> = versions.collect();
+        for group in columns[1].split(", ") {
+            listed.insert(group.trim_matches('`'), versions.clone());
+        }
+    }
+    assert_eq!(listed, read);
+    // what other files say as well
+    for (part, path, there) in [
+        (
+            "| 1.29 | schemas",
+            "deploy/charts/strait/Chart.yaml",
+            ">=1.29.0",
+        ),
+        ("3.17.3 and 4.2.3", "tests/charts/helm", "version=4.2.3"),
+        ("3.17.3 and 4.2.3", "tests/charts/helm", "version=3.17.3"),
+        (
+            "schemas of 1.29, 1.32 and 1.37",
+            "tests/charts/run",
+            "in 1.29 1.32 1.37;",
+        ),
+        (
+            "to build it | 1.90 |",
+            "Cargo.toml",
+            "rust-version = \"1.90\"",
+        ),
+    ] {
+        assert!(page.contains(part), "docs/versions.md: {part}");
+        assert!(text(path).contains(there), "{path}: {there}");
     }
 }

@@ -1,5 +1,5 @@
 //! Status of objects: conditions, derived from the findings of `strait check`; for the Gateway API also counts, addresses and
-//! entries for each parent.
+//! entries for each parent; for Ingresses addresses only.
 //!
 //! A feed sends objects (`follow` for this server, `remote` for another one). The `engine` checks them and computes
 //! their desired conditions (`wanted`, `merge`), and `run` writes the differences (`write`, `writer`). Findings do
@@ -9,6 +9,7 @@ mod engine;
 mod follow;
 mod gateway_api;
 mod gateways;
+mod ingresses;
 mod merge;
 mod programmed;
 mod remote;

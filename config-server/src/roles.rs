@@ -12,6 +12,7 @@ use kube::api::Api;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::access::pki::Files;
 use crate::hub::Hub;
 use crate::remote::Remote;
 use crate::status_for::StatusFor;
@@ -33,6 +34,8 @@ pub struct Roles {
     pub namespace: String,
     /// Names and addresses in the certificate.
     pub names: Vec<String>,
+    /// Certificate of the webhook that somebody else makes, who also writes its CA to the API server; `None` for one of its own.
+    pub files: Option<Files>,
     /// File with the settings of the injection; followed. `None` for the defaults.
     pub settings: Option<PathBuf>,
     /// Time between the signal to end and the end of the listeners. Streams of the hub end within twice this time then.
@@ -139,15 +142,22 @@ impl Roles {
         let client = remote.client().await?;
         tasks.spawn(following);
         let (tls, certificate) = watch::channel(None);
-        let secrets = Api::namespaced(client.clone(), &self.namespace);
-        let name = secret::name_for(&settings.borrow().revision);
-        tasks.spawn(secret::follow(secrets, name, self.names.clone(), tls));
+        let source = match &self.files {
+            Some(files) => secret::Source::Files(files.clone()),
+            None => {
+                let secrets = Api::namespaced(client.clone(), &self.namespace);
+                let name = secret::name_for(&settings.borrow().revision);
+                secret::Source::Secret(secrets, name, self.names.clone())
+            }
+        };
+        tasks.spawn(secret::follow(source, tls));
         let (close, closing) = watch::channel(false);
         let shared = Shared {
             client,
             namespace: self.namespace.clone(),
             settings,
             certificate,
+            writes_authorities: self.files.is_none(),
             closing,
         };
         Ok((shared, close))

@@ -7,6 +7,7 @@
 mod bundle;
 pub mod certificate;
 mod cluster;
+mod events;
 pub(crate) mod health;
 mod response;
 mod review;
@@ -28,6 +29,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use self::events::Events;
 use self::review::Known;
 use self::secret::Served;
 
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) namespace: String,
     pub(crate) settings: watch::Receiver<Arc<Settings>>,
     pub(crate) certificate: watch::Receiver<Option<Served>>,
+    /// Whether the CA of the certificate is written to the configurations of webhooks.
+    pub(crate) writes_authorities: bool,
     /// Whether the listeners close.
     pub(crate) closing: watch::Receiver<bool>,
 }
@@ -83,13 +87,17 @@ impl Webhook {
         let (bundled, is_bundled) = watch::channel(false);
         let revision = shared.settings.borrow().revision.clone();
         let certificate = shared.certificate.clone();
-        tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
-            client.clone(),
-            revision.clone(),
-            certificate.clone(),
-            bundled,
-        ));
-        if self.validates {
+        if shared.writes_authorities {
+            tasks.spawn(bundle::follow::<MutatingWebhookConfiguration>(
+                client.clone(),
+                revision.clone(),
+                certificate.clone(),
+                bundled,
+            ));
+        } else {
+            bundled.send_replace(true);
+        }
+        if self.validates && shared.writes_authorities {
             tasks.spawn(bundle::follow::<ValidatingWebhookConfiguration>(
                 client.clone(),
                 revision,
@@ -103,6 +111,7 @@ impl Webhook {
             namespaces,
             kubernetes: version,
             client: client.clone(),
+            events: Events::start(client.clone(), tasks),
             validates: self.validates,
             adopts_istio_injection: self.adopts_istio_injection,
             own_namespace: shared.namespace.clone(),

@@ -13,14 +13,16 @@ mod rule;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod url_template;
 
 use std::sync::Arc;
 
-pub use external::{CheckedBody, ExtAuthz, HeaderNames, HttpCheck};
+pub use external::{CheckedBody, ExtAuthz, HeaderNames, HttpCheck, RouteCheck};
 pub use index::RuleSet;
 pub use pattern::{Pattern, RequestPrincipal};
 pub use rule::{Attribute, Condition, Failure, Policy, Rule, Values};
 pub use subject::{Peer, Subject};
+pub use url_template::{UrlTemplate, UrlVariables};
 
 /// Policies that apply to a listener, for HTTP requests or for connections of another protocol.
 #[derive(Clone, Debug, Default)]

@@ -20,7 +20,7 @@ const GLOBAL_LIMITS: &str = "rate limits of all proxies";
 const PASSWORDS: &str = "basic and digest authentication";
 const RESPONSE_HEADERS: &str = "rewriting of response headers";
 const STREAMED: &str = "responses are streamed";
-const SUBREQUEST: &str = "external authorization by a subrequest";
+const SUBREQUEST: &str = "headers of the check of `auth-url`";
 const TRACING: &str = "tracing is a setting of the proxy";
 
 /// Known annotations by their names without the prefix, each with its treatment and the reason or the effect.
@@ -46,7 +46,11 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         "`strait.io/allowed-sources`",
     ),
     ("app-root", Follows, "redirect 302 of `/`"),
-    ("auth-always-set-cookie", Closes, SUBREQUEST),
+    (
+        "auth-always-set-cookie",
+        Follows,
+        "`strait.io/ext-authz-cookies`",
+    ),
     ("auth-cache-duration", Drops, "nothing is cached"),
     ("auth-cache-key", Drops, "nothing is cached"),
     ("auth-keepalive", Drops, "connections are kept"),
@@ -57,15 +61,23 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         "there are no variables of nginx",
     ),
     ("auth-keepalive-timeout", Drops, "connections are kept"),
-    ("auth-method", Closes, SUBREQUEST),
+    ("auth-method", Follows, "`strait.io/ext-authz-method`"),
     ("auth-proxy-set-headers", Closes, SUBREQUEST),
     ("auth-realm", Closes, PASSWORDS),
     ("auth-request-redirect", Closes, SUBREQUEST),
-    ("auth-response-headers", Closes, SUBREQUEST),
+    (
+        "auth-response-headers",
+        Follows,
+        "`strait.io/ext-authz-headers`",
+    ),
     ("auth-secret", Closes, PASSWORDS),
     ("auth-secret-type", Closes, PASSWORDS),
-    ("auth-signin", Closes, SUBREQUEST),
-    ("auth-signin-redirect-param", Closes, SUBREQUEST),
+    ("auth-signin", Follows, "`strait.io/ext-authz-sign-in`"),
+    (
+        "auth-signin-redirect-param",
+        Follows,
+        "parameter of `auth-signin`",
+    ),
     ("auth-snippet", Closes, "configuration of nginx"),
     (
         "auth-tls-error-page",
@@ -94,7 +106,7 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         "chains may be as long as the certificates allow",
     ),
     ("auth-type", Closes, PASSWORDS),
-    ("auth-url", Closes, SUBREQUEST),
+    ("auth-url", Follows, "`strait.io/ext-authz`"),
     (
         "backend-protocol",
         Follows,
@@ -120,11 +132,7 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
     ("cors-allow-origin", Follows, "CORS"),
     ("cors-expose-headers", Follows, "CORS"),
     ("cors-max-age", Follows, "CORS"),
-    (
-        "custom-headers",
-        Drops,
-        "headers in a ConfigMap are not read",
-    ),
+    ("custom-headers", Follows, "filter ResponseHeaderModifier"),
     ("custom-http-errors", Drops, "error pages are passed on"),
     (
         "default-backend",
@@ -147,6 +155,11 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         "the access log is a setting of the proxy",
     ),
     ("enable-cors", Follows, "CORS"),
+    (
+        "enable-global-auth",
+        Drops,
+        "there is no authorization of all Ingresses",
+    ),
     ("enable-modsecurity", Closes, "ModSecurity"),
     ("enable-opentelemetry", Drops, TRACING),
     ("enable-opentracing", Drops, TRACING),
@@ -220,26 +233,22 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
         "retries have no common timeout",
     ),
     ("proxy-next-upstream-tries", Follows, "retries"),
-    (
-        "proxy-read-timeout",
-        Drops,
-        "a request has no timeout, and neither has its stream",
-    ),
+    ("proxy-read-timeout", Follows, "`strait.io/idle-timeout`"),
     ("proxy-redirect-from", Closes, RESPONSE_HEADERS),
     ("proxy-redirect-to", Closes, RESPONSE_HEADERS),
     ("proxy-request-buffering", Drops, "bodies are streamed"),
     (
         "proxy-send-timeout",
         Drops,
-        "a request has no timeout, and neither has its stream",
+        "a body waits as long as the backend does not take it",
     ),
     ("proxy-ssl-ciphers", Drops, CIPHERS),
     ("proxy-ssl-name", Follows, "server name to the backend"),
     ("proxy-ssl-protocols", Drops, "versions are TLS 1.2 and 1.3"),
     (
         "proxy-ssl-secret",
-        Closes,
-        "certificates of connections to backends",
+        Follows,
+        "DestinationRule `tls.credentialName`",
     ),
     (
         "proxy-ssl-server-name",
@@ -248,8 +257,8 @@ pub const KNOWN: &[(&str, Treatment, &str)] = &[
     ),
     (
         "proxy-ssl-verify",
-        Closes,
-        "certificates of connections to backends",
+        Follows,
+        "DestinationRule `tls.subjectAltNames`",
     ),
     (
         "proxy-ssl-verify-depth",

@@ -1,5 +1,6 @@
 //! Ingresses that are served, by their classes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::nginx::Nginx;
@@ -7,6 +8,7 @@ use super::outcome::finding;
 use super::reading::read;
 use crate::diagnostic::codes::ingress::{IG001, IG003, IG004};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::kind::ObjectRef;
 use crate::options::IngressSettings;
 use crate::resource::networking::{Ingress, IngressClass};
 use crate::resource::{Object, ResourceSet};
@@ -65,7 +67,7 @@ pub(super) fn served(
             Choice::Served(is_of_nginx) => {
                 served.push(Served {
                     object: Arc::clone(object),
-                    nginx: read(object, is_of_nginx),
+                    nginx: read(set, object, is_of_nginx),
                     is_of_nginx,
                 });
                 continue;
@@ -94,6 +96,13 @@ pub(super) fn served(
         }
     }
     served
+}
+
+/// Returns the Ingresses that are served by their classes.
+pub fn served_names(set: &ResourceSet, settings: &IngressSettings) -> BTreeSet<ObjectRef> {
+    let all = set.ingresses.values();
+    let served = all.filter(|one| matches!(choice(set, settings, one), Choice::Served(_)));
+    served.map(|one| one.id.clone()).collect()
 }
 
 fn is_ours(class: &Object<IngressClass>, settings: &IngressSettings) -> bool {

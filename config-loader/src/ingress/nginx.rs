@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::outcome::{Outcome, Verdict};
+use crate::resource::ResourceSet;
 use crate::resource::networking::{Ingress, IngressAnnotation};
 
 /// Meaning of the annotations of one Ingress.
@@ -58,6 +59,8 @@ pub(super) struct Filters {
     pub(super) host: Option<String>,
     /// CORS policy.
     pub(super) cors: Option<Value>,
+    /// Headers of responses.
+    pub(super) response_headers: Vec<(Arc<str>, Arc<str>)>,
     /// Backend of copies: name and port of a Service.
     pub(super) mirror: Option<(String, u16)>,
 }
@@ -95,8 +98,10 @@ pub(super) struct Retry {
 /// Settings of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServiceSettings {
-    /// TLS to the backend, which is not verified.
+    /// TLS to the backend, which is not verified without a credential that does.
     pub(super) has_tls: bool,
+    /// Certificates of TLS to the backend.
+    pub(super) credential: Option<Credential>,
     /// Server name to the backend.
     pub(super) server_name: Option<Arc<str>>,
     /// Seconds of `connectTimeout`.
@@ -115,6 +120,17 @@ impl ServiceSettings {
     }
 }
 
+/// Certificates of TLS to a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Credential {
+    /// Secret of the namespace.
+    pub(super) name: Arc<str>,
+    /// Whether the Secret has a certificate to present.
+    pub(super) has_certificate: bool,
+    /// Whether the CA certificates of the Secret verify the backend.
+    pub(super) verifies: bool,
+}
+
 /// Client certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clients {
@@ -124,8 +140,11 @@ pub(super) struct Clients {
     pub(super) is_optional: bool,
 }
 
-/// Annotations of one Ingress, by their names without the prefix.
-pub(super) struct Written<'a>(pub(super) BTreeMap<&'a str, &'a IngressAnnotation>);
+/// Annotations of one Ingress, by their names without the prefix, and the set with the objects that they name.
+pub(super) struct Written<'a>(
+    pub(super) BTreeMap<&'a str, &'a IngressAnnotation>,
+    pub(super) &'a ResourceSet,
+);
 
 impl<'a> Written<'a> {
     /// Returns the value of an annotation; `None` for an empty one.

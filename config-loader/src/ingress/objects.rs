@@ -28,6 +28,8 @@ pub struct Translated {
     pub(super) value: Value,
     /// Ingress that it comes from.
     pub origin: Arc<Object<Ingress>>,
+    /// Whether its name has a number, since somebody has written an object with the name.
+    pub(super) is_renamed: bool,
 }
 
 impl Translated {
@@ -64,8 +66,13 @@ impl Objects<'_> {
         served: &Served,
     ) {
         let mut free = name.clone();
-        let mut number = 1;
-        while self.made.contains_key(&(kind, free.clone())) || self.is_written(kind, &free) {
+        let (mut number, mut is_renamed) = (1, false);
+        loop {
+            let is_written = self.is_written(kind, &free);
+            is_renamed |= is_written;
+            if !is_written && !self.made.contains_key(&(kind, free.clone())) {
+                break;
+            }
             number += 1;
             free.name = format!("{}-{number}", name.name).into();
         }
@@ -91,6 +98,7 @@ impl Objects<'_> {
             name: free.clone(),
             value,
             origin: Arc::clone(&served.object),
+            is_renamed,
         };
         self.made.insert((kind, free), translated);
     }

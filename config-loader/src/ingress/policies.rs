@@ -65,7 +65,7 @@ pub(super) fn write(
             continue;
         }
         let settings = with_settings.iter().map(|(port, (at, _))| {
-            let mut policy = policy(&served[*at].nginx.service);
+            let mut policy = policy(&name, &served[*at].nginx.service);
             policy["port"] = json!({"number": port});
             policy
         });
@@ -99,13 +99,11 @@ fn written_rule(objects: &Objects<'_>, service: &Name) -> Option<String> {
     found.map(|rule| rule.id.to_string())
 }
 
-fn policy(service: &ServiceSettings) -> Value {
+/// Returns the settings of a port of the Service `name`.
+fn policy(name: &Name, service: &ServiceSettings) -> Value {
     let mut policy = json!({});
     if service.has_tls {
-        policy["tls"] = json!({"mode": "SIMPLE", "insecureSkipVerify": true});
-        if let Some(name) = &service.server_name {
-            policy["tls"]["sni"] = (&**name).into();
-        }
+        policy["tls"] = backend_tls(name, service);
     }
     if let Some(balancer) = &service.balancer {
         policy["loadBalancer"] = balancer.clone();
@@ -114,4 +112,27 @@ fn policy(service: &ServiceSettings) -> Value {
         policy["connectionPool"] = json!({"tcp": {"connectTimeout": format!("{seconds}s")}});
     }
     policy
+}
+
+fn backend_tls(name: &Name, service: &ServiceSettings) -> Value {
+    let credential = service.credential.as_ref();
+    let mut tls = json!({"mode": "SIMPLE"});
+    if let Some(one) = credential.filter(|one| one.has_certificate || one.verifies) {
+        tls["credentialName"] = format!("kubernetes://{}/{}", name.namespace, one.name).into();
+        if one.has_certificate {
+            tls["mode"] = "MUTUAL".into();
+        }
+    }
+    match credential {
+        Some(one) if one.verifies => {
+            let host = service.server_name.as_deref().map(str::to_owned);
+            let host = host.unwrap_or_else(|| format!("{}.{}.svc", name.name, name.namespace));
+            tls["subjectAltNames"] = json!([host]);
+        }
+        _ => tls["insecureSkipVerify"] = true.into(),
+    }
+    if let Some(name) = &service.server_name {
+        tls["sni"] = (&**name).into();
+    }
+    tls
 }

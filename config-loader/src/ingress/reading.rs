@@ -7,20 +7,23 @@ use super::nginx::{Canary, Nginx, Written, boolean};
 use super::outcome::{Outcome, Verdict};
 use super::route_parts;
 use crate::diagnostic::suggest;
-use crate::resource::Object;
+use crate::resource::gateway_api::RouteExtensions;
 use crate::resource::networking::Ingress;
+use crate::resource::{Object, ResourceSet};
 
 /// Largest body of a request in ingress-nginx without `proxy-body-size`.
 const BODY_MAX: u64 = 1 << 20;
+/// Seconds without a byte of the response in ingress-nginx without `proxy-read-timeout`.
+const READ_SECONDS: u32 = 60;
 
-/// Reads the annotations of an Ingress. `has_defaults`: it has the defaults of ingress-nginx.
-pub(super) fn read(object: &Object<Ingress>, has_defaults: bool) -> Nginx {
+/// Reads the annotations of an Ingress of a set. `has_defaults`: it has the defaults of ingress-nginx.
+pub(super) fn read(set: &ResourceSet, object: &Object<Ingress>, has_defaults: bool) -> Nginx {
     let spec = &object.spec;
     let own = spec.annotations.iter().filter_map(|annotation| {
         let name = annotation.key.strip_prefix(Ingress::NGINX)?;
         Some((name, annotation))
     });
-    let written = Written(own.collect());
+    let written = Written(own.collect(), set);
     let mut nginx = Nginx {
         namespace: Arc::clone(&object.id.namespace),
         ..Nginx::default()
@@ -29,6 +32,9 @@ pub(super) fn read(object: &Object<Ingress>, has_defaults: bool) -> Nginx {
         nginx
             .annotations
             .insert("strait.io/max-request-bytes", BODY_MAX.to_string());
+        nginx
+            .annotations
+            .insert(RouteExtensions::IDLE_TIMEOUT, format!("{READ_SECONDS}s"));
     }
     let is_canary = written.is_true("canary");
     if is_canary {
@@ -76,15 +82,10 @@ fn take(nginx: &mut Nginx, name: &str, value: &str, written: &Written<'_>) -> Ve
 
 /// Whether the value of an annotation that is not followed asks for nothing.
 fn is_off(name: &str, value: &str) -> bool {
-    let switches = [
-        "auth-always-set-cookie",
-        "enable-modsecurity",
-        "enable-owasp-core-rules",
-    ];
+    let switches = ["enable-modsecurity", "enable-owasp-core-rules"];
     let is_false = || boolean(value) == Some(false);
     match name {
         _ if value.is_empty() => true,
-        "proxy-ssl-verify" => value == "off",
         "proxy-redirect-from" | "proxy-redirect-to" => ["off", "default"].contains(&value),
         "proxy-cookie-domain" | "proxy-cookie-path" => value == "off",
         "satisfy" => value == "all",

@@ -7,7 +7,9 @@ use serde_json::json;
 use super::nginx::{Canary, Clients, Nginx, Retry, Written, boolean};
 use super::outcome::{Verdict, closed, dropped, invalid, nothing};
 use super::redirects::{redirect, url};
+use super::services::{auth, backend_tls, custom_headers, own_name};
 use crate::diagnostic::codes::ingress::{IG030, IG031, IG032};
+use crate::resource::gateway_api::RouteExtensions;
 use crate::validate::scalar;
 
 /// Default of `cors-allow-headers`.
@@ -53,14 +55,22 @@ pub(super) fn take(
         | "denylist-source-range"
         | "limit-rps"
         | "limit-rpm" => limits(nginx, name, value, written),
+        "auth-tls-verify-client" => None,
         "auth-tls-secret" => client_certificates(nginx, value, written),
+        _ if name.starts_with("auth-") => auth(nginx, name, value, written),
         "proxy-next-upstream" | "proxy-next-upstream-tries" => retries(nginx, written),
         "mirror-target" => mirror(nginx, value),
-        "backend-protocol" => protocol(nginx, value),
-        "proxy-ssl-name" => {
-            nginx.service.server_name = Some(Arc::from(value));
-            None
-        }
+        "backend-protocol" => protocol(nginx, value, written),
+        _ if name.starts_with("proxy-ssl-") => backend_tls(nginx, name, value, written),
+        "custom-headers" => custom_headers(nginx, value, written),
+        "proxy-read-timeout" => match value.trim_end_matches('s').parse::<u32>() {
+            Ok(seconds) if seconds > 0 => {
+                let key = RouteExtensions::IDLE_TIMEOUT;
+                nginx.annotations.insert(key, format!("{seconds}s"));
+                None
+            }
+            _ => invalid("write a number of seconds"),
+        },
         "proxy-connect-timeout" => match value.trim_end_matches('s').parse() {
             Ok(seconds) if seconds > 0 => {
                 nginx.service.connect_seconds = Some(seconds);
@@ -224,10 +234,9 @@ fn client_certificates(nginx: &mut Nginx, value: &str, written: &Written<'_>) ->
         "off" => return nothing(),
         _ => return closed("clients with certificates of unknown authorities"),
     };
-    let secret = match value.split_once('/') {
-        Some((namespace, name)) if *namespace == *nginx.namespace => Arc::from(name),
-        Some(_) => return closed("a Secret of another namespace"),
-        None => return closed("no `NAMESPACE/NAME`"),
+    let secret = match own_name(nginx, value) {
+        Ok(secret) => secret.name,
+        Err(why) => return closed(why),
     };
     nginx.clients = Some(Clients {
         secret,
@@ -383,7 +392,7 @@ fn hash(nginx: &mut Nginx, value: &str) -> Option<Verdict> {
     None
 }
 
-fn protocol(nginx: &mut Nginx, value: &str) -> Option<Verdict> {
+fn protocol(nginx: &mut Nginx, value: &str, written: &Written<'_>) -> Option<Verdict> {
     let value = value.to_ascii_uppercase();
     let (has_tls, is_http2) = match &*value {
         "HTTP" => (false, false),
@@ -400,7 +409,8 @@ fn protocol(nginx: &mut Nginx, value: &str) -> Option<Verdict> {
             .insert("strait.io/backend-protocol", "http2".to_owned());
     }
     nginx.service.has_tls = has_tls;
-    has_tls.then(|| {
+    let is_verified = written.get("proxy-ssl-verify") == Some("on");
+    (has_tls && !is_verified).then(|| {
         let text = "the certificate of the backend is not verified, as in ingress-nginx";
         Verdict::Remark(IG030, text.to_owned())
     })

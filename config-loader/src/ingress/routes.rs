@@ -273,6 +273,16 @@ impl Writer<'_> {
                 }}),
             );
         }
+        if !own.response_headers.is_empty() {
+            let headers = own.response_headers.iter();
+            let set = headers.map(|(name, value)| json!({"name": &**name, "value": &**value}));
+            let set: Vec<Value> = set.collect();
+            filters.push(
+                json!({"type": "ResponseHeaderModifier", "responseHeaderModifier": {
+                    "set": set,
+                }}),
+            );
+        }
         let mut rewrite = Map::new();
         if let Some(host) = &own.host {
             rewrite.insert("hostname".to_owned(), host.as_str().into());

@@ -24,6 +24,12 @@ const SERVICES: &str = "
 ---
 {apiVersion: v1, kind: Service, metadata: {name: web, namespace: other}, spec: {ports: [{name: http, port: 80}]}}
 ---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: headers, namespace: shop}, data: {X-Frame-Options: DENY, 'not a name': x}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: pair, namespace: shop}, stringData: {tls.crt: x, tls.key: x, ca.crt: x}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: shop}, stringData: {ca.crt: x}}
+---
 {apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: strait}, spec: {controller: strait.io/ingress-controller}}
 ---
 {apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: nginx}, spec: {controller: k8s.io/ingress-nginx}}

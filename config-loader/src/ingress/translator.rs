@@ -19,7 +19,8 @@ use crate::resource::{AnyObject, Order, Provenance, ResourceSet, Spec};
 use crate::span::Line;
 
 /// Kinds that Ingresses are translated from.
-const FROM: [Kind; 5] = [
+const FROM: [Kind; 6] = [
+    Kind::ConfigMap,
     Kind::DestinationRule,
     Kind::Ingress,
     Kind::IngressClass,
@@ -53,6 +54,7 @@ struct Kept {
     created: Option<i64>,
     provenance: Provenance,
     object: Arc<dyn AnyObject>,
+    is_renamed: bool,
 }
 
 impl Translator {
@@ -78,7 +80,9 @@ impl Translator {
             };
             return;
         };
-        let is_untouched = is_same && FROM.iter().all(|kind| set.is_same(&self.written, *kind));
+        let is_untouched = is_same
+            && FROM.iter().all(|kind| set.is_same(&self.written, *kind))
+            && !self.renames(set);
         if !is_untouched {
             let translation = translate(set, settings);
             self.expanded.findings = self.read(translation);
@@ -86,6 +90,15 @@ impl Translator {
         self.expanded.set = self.with_objects(set, is_untouched);
         self.written = Arc::clone(set);
         self.settings = Some(settings.clone());
+    }
+
+    /// Whether a set has other written objects with the names of translated ones.
+    fn renames(&self, set: &ResourceSet) -> bool {
+        let mut changed = self.objects.iter();
+        changed.any(|(id, kept)| {
+            !set.is_same(&self.written, id.kind)
+                && (kept.is_renamed || !set.named(id.kind, &id.to_name()).is_empty())
+        })
     }
 
     /// Reads the objects of a translation. Returns the findings.
@@ -105,7 +118,10 @@ impl Translator {
                 Arc::clone(&one.name.name),
             );
             let kept = self.objects.remove(&id).filter(|kept| {
-                kept.text == text && kept.provenance == provenance && kept.created == origin.created
+                kept.text == text
+                    && kept.provenance == provenance
+                    && kept.created == origin.created
+                    && kept.is_renamed == one.is_renamed
             });
             match kept.map_or_else(|| read_one(one, text, provenance), Ok) {
                 Ok(kept) => _ = objects.insert(id, kept),
@@ -170,6 +186,7 @@ fn read_one(
     match slot.and_then(|slot| slot.good()) {
         Some(object) => Ok(Kept {
             object: object.moved(provenance.clone(), Order::default()),
+            is_renamed: one.is_renamed,
             text,
             created: origin.created,
             provenance,
@@ -187,5 +204,5 @@ fn read_one(
     }
 }
 
-/// Creation time of the Gateway of Ingresses: 9999-12-31.
-const LAST: i64 = 253_402_214_400;
+/// Creation time of the Gateway of Ingresses: 9999-01-01.
+const LAST: i64 = 253_370_764_800;

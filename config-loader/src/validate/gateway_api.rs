@@ -11,6 +11,7 @@ mod matches;
 mod options;
 mod reference;
 mod route;
+mod route_check;
 mod rule;
 mod shared;
 
@@ -18,6 +19,7 @@ pub use backend_tls_policy::backend_tls_policy;
 pub use gateway::{gateway, gateway_class, listener_set};
 pub use grant::reference_grant;
 pub use route::{grpc_route, http_route, tcp_route, tls_route};
+pub use route_check::is_check_url;
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use config_loader::{Checker, Diagnostic, Fleet, Kind, ObjectRef, ReadOptions};
 use serde_json::{Value, json};
 
 use super::gateways::{GatewayController, GatewayStatuses, held_addresses};
+use super::ingresses::IngressStatuses;
 use super::merge::merged;
 use super::programmed::{Followers, Subject, identity};
 use super::wanted::{has_conditions, wanted};
@@ -31,7 +32,9 @@ pub struct Engine {
     /// Domain of the cluster.
     domain: Arc<str>,
     gateways: GatewayStatuses,
-    /// Whether objects have changed since the status of the Gateway API was looked at.
+    /// Status of Ingresses; `None` if it belongs to another controller.
+    ingresses: Option<IngressStatuses>,
+    /// Whether objects have changed since the status of the Gateway API and of Ingresses was looked at.
     gateways_are_stale: bool,
     objects: HashMap<Arc<str>, Known>,
     /// Findings by object; objects without findings are absent.
@@ -78,6 +81,7 @@ impl Engine {
         };
         Engine {
             domain: fleet.naming.domain.clone(),
+            ingresses: controller.ingress.clone().map(IngressStatuses::new),
             gateways: GatewayStatuses::new(controller),
             gateways_are_stale: false,
             checker: Checker::new(fleet, ReadOptions::default()),
@@ -180,9 +184,13 @@ impl Engine {
                 .as_ref()
                 .filter(|_| reports_count(known.id.kind));
             let reported = reported.map(|followers| known.programmed(followers));
-            let status = match known.id.kind.is_gateway_api() {
-                true => known.gateway_status(&self.gateways, reported.as_ref(), &found, time),
-                false => known.conditions(reported, &found, time),
+            let status = match known.id.kind {
+                Kind::Ingress => (self.ingresses.as_ref())
+                    .and_then(|ingresses| ingresses.status(&known.id, &known.status)),
+                kind if kind.is_gateway_api() => {
+                    known.gateway_status(&self.gateways, reported.as_ref(), &found, time)
+                }
+                _ => known.conditions(reported, &found, time),
             };
             if status.is_some() && known.rests_until.is_some_and(|until| until > now) {
                 continue;
@@ -295,12 +303,22 @@ impl Engine {
         Some((known, text))
     }
 
-    /// Computes the status of the objects of the Gateway API if it may have changed, and marks those whose status has.
+    /// Computes the status of Ingresses and of the objects of the Gateway API if it may have changed, and marks those whose
+    /// status has.
     fn refresh_gateways(&mut self) {
         if !std::mem::take(&mut self.gateways_are_stale) {
             return;
         }
         let set = Arc::clone(self.checker.set());
+        let addresses = self.gateways.known_shared();
+        let ingresses = self.ingresses.as_mut();
+        if let Some(changed) = ingresses.map(|ingresses| ingresses.update(&set, addresses)) {
+            let objects = self.objects.iter();
+            let changed = objects
+                .filter(|(_, known)| changed.contains(&known.id) && self.writes(known.resource));
+            let changed: Vec<Arc<str>> = changed.map(|(key, _)| Arc::clone(key)).collect();
+            self.dirty.extend(changed);
+        }
         let gateways = self.objects.values();
         let gateways = gateways.filter(|known| known.id.kind == Kind::KubernetesGateway);
         let held = gateways.map(|known| (known.id.to_name(), held_addresses(&known.status)));
@@ -316,7 +334,9 @@ impl Engine {
     }
 
     fn writes(&self, resource: &Resource) -> bool {
-        has_conditions(resource) && !self.not_kept.contains(&resource.qualified())
+        let is_ingress = resource.row.is_some_and(|row| row.kind == Kind::Ingress);
+        (has_conditions(resource) || (is_ingress && self.ingresses.is_some()))
+            && !self.not_kept.contains(&resource.qualified())
     }
 }
 
@@ -378,7 +398,7 @@ impl Known {
 
 /// Whether the reports of proxies produce a condition of objects of a kind.
 fn reports_count(kind: Kind) -> bool {
-    !kind.is_gateway_api() || kind == Kind::KubernetesGateway
+    kind != Kind::Ingress && (!kind.is_gateway_api() || kind == Kind::KubernetesGateway)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use config_loader::catalog::gateway_api::status::{
     AddressSources, Condition, CrdBundle, ObjectStatus, StatusAddress, StatusSettings, statuses,
 };
 use config_loader::catalog::{Changes, ROOT_NAMESPACE, Reads, Tape, View};
+use config_loader::ingress::IngressSettings;
 use config_loader::kind::Name;
 use config_loader::resource::ResourceSet;
 use config_loader::{Diagnostic, Kind, ObjectRef, Severity};
@@ -84,6 +85,8 @@ pub struct GatewayController {
     pub crds: CrdBundle,
     /// Namespace with mesh-wide defaults, which has policies of whole classes.
     pub root_namespace: String,
+    /// Classes of the Ingresses whose status has the shared addresses; `None` for none.
+    pub ingress: Option<IngressSettings>,
 }
 
 impl Default for GatewayController {
@@ -95,6 +98,7 @@ impl Default for GatewayController {
             service: None,
             crds: CrdBundle::default(),
             root_namespace: ROOT_NAMESPACE.to_owned(),
+            ingress: None,
         }
     }
 }
@@ -105,8 +109,8 @@ pub(super) struct GatewayStatuses {
     controller: GatewayController,
     /// Names of the supported features, sorted.
     features: Vec<&'static str>,
-    /// Load balancer addresses of the Service.
-    ingress: Vec<StatusAddress>,
+    /// Load balancer addresses of the Service; `None` until it is known.
+    balancer: Option<Vec<StatusAddress>>,
     statuses: BTreeMap<ObjectRef, ObjectStatus>,
     /// Inputs that they were computed from.
     made: Option<MadeFrom>,
@@ -148,7 +152,7 @@ impl GatewayStatuses {
         Self {
             controller,
             features,
-            ingress: Vec::new(),
+            balancer: None,
             statuses: BTreeMap::new(),
             made: None,
         }
@@ -202,8 +206,23 @@ impl GatewayStatuses {
             let host = host.map(|host| StatusAddress::Host(host.to_owned()));
             ip.map(StatusAddress::Ip).or(host)
         };
-        self.ingress = ingress.into_iter().flatten().filter_map(address).collect();
+        self.balancer = Some(ingress.into_iter().flatten().filter_map(address).collect());
         true
+    }
+
+    /// Returns the addresses that all Gateways share.
+    fn shared(&self) -> Vec<StatusAddress> {
+        let balancer = self.balancer.iter().flatten();
+        balancer.chain(&self.controller.shared).cloned().collect()
+    }
+
+    /// Returns the addresses that all Gateways share; `None` if there are none by the settings, or they are not known yet.
+    pub(super) fn known_shared(&self) -> Option<Vec<StatusAddress>> {
+        let is_known = match self.controller.service {
+            Some(_) => self.balancer.is_some(),
+            None => !self.controller.shared.is_empty(),
+        };
+        is_known.then(|| self.shared())
     }
 
     /// Computes the status of each object, and returns those of before; `None` if nothing that they follow from has
@@ -214,10 +233,9 @@ impl GatewayStatuses {
         domain: &str,
         held: HashMap<Name, Vec<StatusAddress>>,
     ) -> Option<BTreeMap<ObjectRef, ObjectStatus>> {
-        let shared = self.ingress.iter().chain(&self.controller.shared);
         let sources = AddressSources {
             pool: self.controller.pool.clone(),
-            shared: shared.cloned().collect(),
+            shared: self.shared(),
         };
         if let Some(made) = &mut self.made
             && !made.differs(set, &sources, &held)

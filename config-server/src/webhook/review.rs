@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::cluster::Kubernetes;
+use super::events::Events;
 use super::response::allowed;
 use super::validate;
 use crate::metrics;
@@ -49,6 +50,7 @@ pub(super) struct Known {
     pub(super) namespaces: Store<v1::Namespace>,
     pub(super) kubernetes: watch::Receiver<Kubernetes>,
     pub(super) client: Client,
+    pub(super) events: Events,
     pub(super) validates: bool,
     pub(super) adopts_istio_injection: bool,
     pub(super) own_namespace: String,
@@ -201,13 +203,22 @@ impl Injector {
             }
             Ok(Outcome::Skipped(skip)) => {
                 count(skip.reason());
-                warnings.extend(surprise(skip, &shown));
+                let surprise = surprise(skip, &shown);
+                if let Some(text) = surprise.as_ref().filter(|_| !is_dry) {
+                    let events = &self.known.events;
+                    events.report(name, pod, "SidecarSkipped", text.clone());
+                }
+                warnings.extend(surprise);
                 allowed(&warnings)
             }
             Err(refusal) => {
                 count(refusal.reason);
                 tracing::info!(pod = shown, reason = refusal.reason, "a pod was refused");
                 let message = format!("{shown}: {refusal}");
+                if !is_dry {
+                    let events = &self.known.events;
+                    events.report(name, pod, "SidecarRefused", message.clone());
+                }
                 json!({"allowed": false, "status": {"code": 422, "reason": "Invalid", "message": message}})
             }
         }

@@ -1,5 +1,7 @@
-//! Secret with the certificate, which all replicas share: made by the first one, renewed by the one whose write wins.
+//! Secret with the certificate, which all replicas share: made by the first one, renewed by the one whose write wins. Or
+//! files with one that somebody else makes and renews.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::watch;
 
 use super::certificate::Material;
+use crate::access::pki::Files;
 use crate::clock;
 use crate::shared_secret::{self, Content};
 
@@ -39,16 +42,28 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Pauses after errors.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Keeps the Secret renewed, and gives its content to the server, until the receiver is dropped.
-pub(crate) async fn follow(
-    secrets: Api<Secret>,
-    name: String,
-    names: Vec<String>,
-    served: watch::Sender<Option<Served>>,
-) {
+/// Source of the certificate.
+pub(crate) enum Source {
+    /// Files, which are read again.
+    Files(Files),
+    /// Secret with this name, kept renewed for these names of the server.
+    Secret(Api<Secret>, String, Vec<String>),
+}
+
+impl Source {
+    async fn current(&self) -> Result<Material, String> {
+        match self {
+            Source::Files(files) => read(files),
+            Source::Secret(secrets, name, names) => current(secrets, name, names).await,
+        }
+    }
+}
+
+/// Gives the certificate to the server, and what replaces it, until the receiver is dropped.
+pub(crate) async fn follow(source: Source, served: watch::Sender<Option<Served>>) {
     let mut last = None;
     while !served.is_closed() {
-        let step = current(&secrets, &name, &names).await.and_then(|material| {
+        let step = source.current().await.and_then(|material| {
             if last.as_ref() != Some(&material) {
                 let tls = Arc::new(server_config(&material)?);
                 let authorities = material.authorities.clone();
@@ -58,10 +73,23 @@ pub(crate) async fn follow(
             Ok(())
         });
         if let Err(error) = &step {
-            tracing::error!(%error, secret = name, "the certificate is not up to date");
+            tracing::error!(%error, "the certificate of the webhook is not up to date");
         }
         tokio::time::sleep(if step.is_ok() { INTERVAL } else { RETRY }).await;
     }
+}
+
+/// Reads a certificate and its key.
+fn read(files: &Files) -> Result<Material, String> {
+    let text = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    Ok(Material {
+        authorities: String::new(),
+        authority_key: String::new(),
+        certificate: text(&files.certificate)?,
+        key: text(&files.key)?,
+    })
 }
 
 /// Returns the material that counts now: that of the Secret, or what replaces it, once it is written.

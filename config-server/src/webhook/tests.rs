@@ -48,6 +48,7 @@ async fn start() -> TestWebhook {
         namespaces: store,
         kubernetes: version,
         client,
+        events: Events::queued().0,
         validates: true,
         adopts_istio_injection: false,
         own_namespace: "strait-system".to_owned(),

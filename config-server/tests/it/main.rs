@@ -19,6 +19,7 @@ mod gateway_status;
 mod hub;
 mod identities;
 mod imports;
+mod ingress_status;
 mod kinds;
 mod kubectl;
 mod load;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use config_loader::source::connect;
+use config_server::access::pki::Files;
 use config_server::{Roles, Webhook};
 use inject::{Context, Namespace, Outcome, Settings, inject};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -19,6 +20,8 @@ use kube::api::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+
+mod files;
 
 /// Longest wait for the API server.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -102,6 +105,11 @@ impl Cluster {
 
     /// Starts a replica of the webhook, whose revision is the name of the namespace.
     async fn start(&self) -> Running {
+        self.start_with(None).await
+    }
+
+    /// Starts a replica, with the files of a certificate or one of its own.
+    async fn start_with(&self, files: Option<Files>) -> Running {
         let settings = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(settings.path(), format!("revision: {}\n", self.name)).unwrap();
         let roles = Roles {
@@ -109,6 +117,7 @@ impl Cluster {
             kubeconfig: Some(self.kubeconfig.clone()),
             health: Some("127.0.0.1:0".parse().unwrap()),
             namespace: self.own_namespace(),
+            files,
             names: vec!["127.0.0.1".to_owned()],
             settings: Some(settings.path().to_owned()),
             leaves_after: Duration::ZERO,

@@ -231,6 +231,9 @@ fn route(route: &Route, rule: &Rule) -> Value {
     if let Some(authority) = filters.authority(usize::MAX) {
         out["authority_rewrite"] = String::from_utf8_lossy(authority.as_bytes()).into();
     }
+    if let Some(timeout) = filters.idle_timeout {
+        out["idle_timeout"] = format!("{timeout:?}").into();
+    }
     if let Some(timeout) = filters.timeout {
         out["timeout"] = format!("{timeout:?}").into();
     }
@@ -243,6 +246,9 @@ fn route(route: &Route, rule: &Rule) -> Value {
         }
         if let Some(limits) = &early.limits {
             out["limits"] = limits.provenance.to_string().into();
+        }
+        if let Some(check) = &early.check {
+            out["check"] = check.settings.url().into();
         }
     }
     if let Some(retry) = &filters.retry {

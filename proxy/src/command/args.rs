@@ -31,7 +31,7 @@ pub use control::{ControlArgs, node};
 pub use gateways::{GatewayArgs, GatewayPoolArgs};
 pub use headers::HeaderArgs;
 pub use identity_source::IdentitySourceArgs;
-pub use ingress::{IngressArgs, IngressReadingArgs};
+pub use ingress::{IngressArgs, IngressClassArgs, IngressReadingArgs};
 pub use limits::{LimitArgs, LimitServiceArgs};
 pub use metrics::{MetricsArgs, SwitchArg};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};

@@ -6,6 +6,7 @@ mod gateways;
 mod identities;
 mod imports;
 mod inject;
+mod injected;
 mod roles;
 mod status;
 mod transfer;
@@ -15,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use config_loader::catalog::gateway_api::status::CrdBundle;
-use config_server::access::{pki, tokens};
+use config_server::access::tokens;
 use config_server::conditions::GatewayController;
 use config_server::lease::Times;
 use config_server::store::etcd::{EtcdSettings, Shared};
@@ -40,7 +41,8 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6444
 pub fn run(args: &ControlArgs) -> u8 {
     let outcome = match &args.command {
         None => serve(&args.server),
-        Some(ControlCommand::Status(args)) => return show_status(args),
+        Some(ControlCommand::Status(args)) => return asked(block_on(status::run(args))),
+        Some(ControlCommand::Injected(args)) => return asked(block_on(injected::run(args))),
         Some(ControlCommand::Identity(args)) => block_on(identities::run(args)),
         Some(ControlCommand::Token(token)) => change_tokens(&token.command),
         Some(ControlCommand::Import { paths, data }) => transfer::import(paths, data),
@@ -57,9 +59,9 @@ pub fn run(args: &ControlArgs) -> u8 {
     }
 }
 
-/// Shows the proxies of a server; returns 0 if all of them are up to date.
-fn show_status(args: &status::StatusArgs) -> u8 {
-    match block_on(status::run(args)) {
+/// Returns the exit code of a command that asks a server: 0 if the answer is as it should be.
+fn asked(answer: Result<bool, String>) -> u8 {
+    match answer {
         Ok(true) => EXIT_DONE,
         Ok(false) => EXIT_INPUT,
         Err(error) => {
@@ -95,9 +97,8 @@ fn serve(args: &ServerArgs) -> Result<(), String> {
 }
 
 async fn run_server(args: &ServerArgs) -> Result<(), String> {
-    let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     let settings = Settings {
-        tls: tls.map(|(certificate, key)| pki::Files { certificate, key }),
+        tls: args.files(),
         names: args.tls_name.clone(),
         etcd: args.data.etcd.settings(),
         identities: args.identities.settings(),

@@ -30,7 +30,7 @@ use crate::compile::service::port::Port;
 use crate::compile::services::Services;
 use crate::compile::update::host_reads::AllHostReads;
 use crate::identity::Identity;
-use crate::snapshot::{Destination, Direction, Missing, Renewal, Snapshot};
+use crate::snapshot::{Direction, Missing, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, RuleStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use traffic::balance::Policy;
@@ -327,15 +327,14 @@ impl<'a> Clusters<'a> {
         (Arc::clone(&state.name), state.id)
     }
 
-    /// Keeps the cluster of an unchanged destination; rebuilds it only if the change touches it.
-    pub(in crate::compile) fn need_again(&mut self, destination: &Destination) {
-        let id = destination.cluster;
+    /// Keeps the cluster of an unchanged route; rebuilds it only if the change touches it.
+    pub(in crate::compile) fn need_again(&mut self, name: &str, id: ClusterId) {
         if self.built.has(id) {
             return;
         }
         match self.unchanged(id) {
             Some(kept) => self.built.insert(id, Some(kept)),
-            None => drop(self.need(&destination.name)),
+            None => drop(self.need(name)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Fault injection, CORS and limits, before a request is forwarded or redirected. Not used for rules without them.
+//! Fault injection, CORS, limits and checks by another service, before a request is forwarded or redirected. Not used for rules without them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use hyper::{Request, Response};
 
 use crate::exchange::direct;
 use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::ext_authz;
 use crate::exchange::forward;
 use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::limit;
@@ -27,7 +28,7 @@ pub const DELAYED_MAX: u32 = 10_000;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Applies faults, CORS and limits around the redirect or the forwarding of a request.
+/// Applies faults, CORS, limits and the check around the redirect or the forwarding of a request.
 pub async fn run(
     early: &Early,
     context: RequestContext<'_>,
@@ -61,15 +62,28 @@ pub async fn run(
         None => Ok(None),
         Some(limits) => admit(limits, &context, request, &mut cleaned, &mut record).await,
     };
-    let mut response = match admitted {
+    let checked = match (admitted, &early.check) {
+        (Ok(added), Some(check)) => {
+            // the service gets the fields that the proxy adds
+            cleaned.show(request.headers_mut());
+            // boxed: few routes have a check
+            let asked = ext_authz::route::ask(check, &context, request, &record);
+            Box::pin(asked).await.map(|cookies| (added, Some(cookies)))
+        }
+        (admitted, _) => admitted.map(|added| (added, None)),
+    };
+    let mut response = match checked {
         Err(reply) => refused(&context, request, &reply, record),
-        Ok(added) => {
+        Ok((added, cookies)) => {
             let mut response = match direct::answer(&context, request, &record) {
                 Some(response) => direct::finish(&context, request, response, record),
                 None => forward::run(context, request, cleaned, record).await,
             };
             if let Some(added) = added {
                 response.headers_mut().extend(*added);
+            }
+            if let Some(cookies) = cookies {
+                cookies.add(response.status(), response.headers_mut());
             }
             response
         }

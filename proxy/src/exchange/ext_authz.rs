@@ -1,4 +1,4 @@
-//! External authorization: policies of action CUSTOM ask their providers.
+//! External authorization: policies of action CUSTOM ask their providers, and single routes their service (`route`).
 //!
 //! Comes before tokens are verified and other policies judge, as in Istio: what a provider changes in a request, those
 //! see. A request that cannot be checked is denied, unless its provider says `failOpen`.
@@ -8,6 +8,7 @@ mod check;
 mod grpc;
 mod http;
 mod messages;
+pub(super) mod route;
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -167,7 +168,7 @@ async fn ask(
         let is_denied = !matches!(answer, Some(Answer::Allowed(_)));
         let is_refused = is_denied && !(answer.is_none() && settings.fail_open);
         count(worker, Stage::Custom, is_refused, false);
-        is_rerouted |= !is_refused && http::strip(settings, request.headers_mut());
+        is_rerouted |= !is_refused && http::strip(settings.http.as_ref(), request.headers_mut());
         match answer {
             Some(Answer::Allowed(changes)) => {
                 is_rerouted |= changes.apply(request) && settings.clears_route_cache;

@@ -288,6 +288,9 @@ pub struct Action {
     /// Limits on requests and bodies, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
+    /// URL of the service that checks requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
     /// Body of a direct response, truncated.
     pub body: Option<String>,
     /// Change of path and query.

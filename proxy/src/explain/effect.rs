@@ -74,6 +74,8 @@ pub(super) fn of(
     };
     let answered = filters.early.as_deref().and_then(|early| {
         action.limits = limits(early, request);
+        let check = early.check.as_ref();
+        action.check = check.map(|check| check.settings.url());
         early::of(early, &mut action, head)
     });
     (action, answered.unwrap_or(outcome))

@@ -272,6 +272,9 @@ impl Page {
         for line in &action.limits {
             self.detail("limit", line);
         }
+        if let Some(url) = &action.check {
+            self.detail("check", url);
+        }
         if let Some(body) = &action.body {
             self.detail("body", &format!("{body:?}"));
         }

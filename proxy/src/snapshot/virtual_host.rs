@@ -71,14 +71,18 @@ impl Route {
             || !filters.leaves_response_headers()
     }
 
-    /// All destinations, including those of mirrors.
-    pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
+    /// Names and numbers of the clusters of all destinations, of mirrors and of the check.
+    pub fn clusters(&self) -> impl Iterator<Item = (&str, ClusterId)> {
         let split = self.split.iter().flat_map(Split::entries);
         let routes = std::iter::once(self).chain(&self.shares);
         let mirrors = routes.flat_map(|route| route.mirrors.iter().flat_map(Mirrors::entries));
+        let early = self.filters.early.as_ref();
+        let check = early.and_then(|early| early.check.as_ref());
         split
             .map(|(_, destination)| destination)
             .chain(mirrors.map(|(_, mirror)| &mirror.destination))
+            .map(|one| (&*one.name, one.cluster))
+            .chain(check.map(|check| (&*check.name, check.cluster)))
     }
 
     /// The route of requests for one of the destinations.

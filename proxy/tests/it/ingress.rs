@@ -12,6 +12,9 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{Raw, Reply};
 use crate::support::tls::{Visitor, credential, get};
 
+mod annotations;
+mod classes;
+
 /// Returns a Service of the namespace `shop` and its only endpoint.
 fn service(name: &str, address: SocketAddr) -> String {
     let (ip, port) = (address.ip(), address.port());
@@ -65,6 +68,9 @@ fn rules(host: &str, paths: &[&str]) -> String {
 struct Edge {
     proxy: Proxy,
     a: Origin,
+    b: Origin,
+    /// Address of the port 443.
+    secured: SocketAddr,
 }
 
 impl Edge {
@@ -73,6 +79,11 @@ impl Edge {
     }
 
     fn start_with(arguments: &[&str], ingresses: &[String]) -> Self {
+        Self::start_beside(arguments, &[], ingresses)
+    }
+
+    /// Starts it with further objects.
+    fn start_beside(arguments: &[&str], more: &[String], ingresses: &[String]) -> Self {
         let [a, b] = ["a", "b"].map(|name| Origin::named(Back::H1, name));
         let start = Start::new();
         let edge = start.edge();
@@ -83,7 +94,9 @@ impl Edge {
             service("b", b.address),
             empty.to_owned(),
         ];
-        let ports = format!("80:{}", edge.port());
+        let mesh = [&mesh, more].concat();
+        let secured = SocketAddr::new(edge.ip(), free_address().port());
+        let ports = format!("80:{},443:{}", edge.port(), secured.port());
         let proxy = start
             .args([
                 "--ingress",
@@ -96,8 +109,12 @@ impl Edge {
             .file("mesh.yaml", documents(&mesh))
             .file("ingress.yaml", documents(ingresses))
             .start();
-        std::mem::forget(b);
-        Self { proxy, a }
+        Self {
+            proxy,
+            a,
+            b,
+            secured,
+        }
     }
 
     fn send(&self, method: &str, host: &str, target: &str, more: &str) -> Reply {

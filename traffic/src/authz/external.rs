@@ -1,11 +1,12 @@
-//! Providers of external authorization, which policies of action CUSTOM ask.
+//! Providers of external authorization, which policies of action CUSTOM and single routes ask.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 
-use super::Pattern;
+use super::{Pattern, UrlTemplate};
 
 /// Provider of external authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,38 @@ pub struct HttpCheck {
     pub to_denied: HeaderNames,
     /// Names of response headers that are set on the response to an allowed request.
     pub to_client: HeaderNames,
+}
+
+/// Check of the requests of a route, each by a request to a fixed URL.
+///
+/// A status of 200 to 299 allows a request, and 401 and 403 deny it. Every other result is a failure: the client gets 500.
+/// Source: the annotations `auth-url` and others of ingress-nginx; `auth_request` of nginx.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteCheck {
+    /// Host of the service.
+    pub host: Arc<str>,
+    /// Port of the service.
+    pub port: u16,
+    /// Path and query of the check.
+    pub target: PathAndQuery,
+    /// Method of the check.
+    pub method: Method,
+    /// Headers of the check and of its response.
+    pub headers: HttpCheck,
+    /// URL to which a client is redirected by a status of 401; `None` for a response with this status.
+    pub sign_in: Option<UrlTemplate>,
+    /// Whether cookies of the check are set on responses of every status, rather than of 200 to 399.
+    pub always_sets_cookies: bool,
+}
+
+impl RouteCheck {
+    /// Time limit of a check: what nginx waits for a response by default.
+    pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// Returns the URL of the check.
+    pub fn url(&self) -> String {
+        format!("http://{}:{}{}", self.host, self.port, self.target)
+    }
 }
 
 /// Patterns of header names, in lower case.

@@ -14,12 +14,15 @@ use super::redirect::Redirect;
 use super::retry::RetryPolicy;
 use super::rewrite::PathRewrite;
 use super::template::TemplateContext;
+use crate::authz::RouteCheck;
 use crate::limit::RouteLimits;
+use crate::registry::ClusterId;
 
 /// Filters of a rule, in the order of a request:
 ///
 /// 1. *fault* of [`early`](Self::early): delay, then abort, drawn with the caller's rng
-/// 2. *CORS* of [`early`](Self::early), which answers preflights and edits responses last of all; then its *limits*
+/// 2. *CORS* of [`early`](Self::early), which answers preflights and edits responses last of all; then its *limits*,
+///    and its *check* by another service
 /// 3. [`action`](Self::action): a redirect or a direct response ends the request, with
 ///    [`edit_response`](Self::edit_response) of no destination
 /// 4. the destination is picked (not here)
@@ -34,7 +37,7 @@ use crate::limit::RouteLimits;
 pub struct RouteFilters {
     /// Redirect, direct response or forwarding.
     pub action: Action,
-    /// Faults, CORS and limits; `None` for none of them.
+    /// Faults, CORS, limits and a check; `None` for none of them.
     pub early: Option<Box<Early>>,
     /// Request header edits of the rule; with a single destination, including those of the destination.
     request: HeaderOps,
@@ -48,6 +51,8 @@ pub struct RouteFilters {
     pub path: Option<PathRewrite>,
     /// Time from the end of the request to the end of the response; `None` for no limit.
     pub timeout: Option<Duration>,
+    /// Time without a byte of the response after which the request is given up; `None` for no limit.
+    pub idle_timeout: Option<Duration>,
     /// Retry policy; `None` for no retries.
     pub retry: Option<Arc<RetryPolicy>>,
     /// Whether destinations get HTTP/2, whatever their ports declare.
@@ -56,7 +61,7 @@ pub struct RouteFilters {
     pub is_http2: bool,
 }
 
-/// Filters that run before a destination is picked: faults, CORS and limits. No rule with a direct response has them.
+/// Filters that run before a destination is picked: faults, CORS, limits and a check. No rule with a direct response has them.
 #[derive(Clone, Debug, Default)]
 pub struct Early {
     /// Fault injection.
@@ -65,12 +70,25 @@ pub struct Early {
     pub cors: Option<Cors>,
     /// Limits on requests and their bodies.
     pub limits: Option<Arc<RouteLimits>>,
+    /// Check by another service.
+    pub check: Option<ClusterCheck>,
+}
+
+/// Check of requests by another service, with its cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterCheck {
+    /// Settings of the check.
+    pub settings: Arc<RouteCheck>,
+    /// Name of the cluster.
+    pub name: Arc<str>,
+    /// Number of the cluster. There is none with it if the service is unknown.
+    pub cluster: ClusterId,
 }
 
 impl Early {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.fault.is_none() && self.cors.is_none() && self.limits.is_none()
+        self.fault.is_none() && self.cors.is_none() && self.limits.is_none() && self.check.is_none()
     }
 }
 

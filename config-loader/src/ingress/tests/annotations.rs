@@ -78,6 +78,21 @@ fn annotations_become_filters() {
         ),
         ("proxy-next-upstream: off", " -> web:80"),
         ("auth-type: basic", " 500 ->"),
+        ("auth-url: https://$host/oauth2/auth", " 500 ->"),
+        (
+            "auth-url: http://auth/; auth-signin: https://$upstream/",
+            " 500 ->",
+        ),
+        ("backend-protocol: HTTPS; proxy-ssl-verify: on", " 500 ->"),
+        (
+            "backend-protocol: HTTPS; proxy-ssl-secret: other/pair",
+            " 500 ->",
+        ),
+        (
+            "custom-headers: shop/headers",
+            " {\"set\":[{\"name\":\"X-Frame-Options\",\"value\":\"DENY\"}]} -> web:80",
+        ),
+        ("custom-headers: none", " -> web:80"),
         ("enable-modsecurity: false", " -> web:80"),
         ("whitelist-source-range: nonsense", " 500 ->"),
         ("use-regexp: true", " -> web:80"),
@@ -130,6 +145,27 @@ fn annotations_become_annotations_of_routes() {
             "backend-protocol: GRPC",
             json!({"strait.io/backend-protocol": "http2"}),
         ),
+        (
+            "proxy-read-timeout: 5",
+            json!({"strait.io/idle-timeout": "5s"}),
+        ),
+        (
+            "auth-url: http://auth.login.svc.cluster.local:4180/check; auth-method: HEAD; auth-always-set-cookie: true",
+            json!({
+                "strait.io/ext-authz": "http://auth.login.svc.cluster.local:4180/check",
+                "strait.io/ext-authz-method": "HEAD",
+                "strait.io/ext-authz-cookies": "always",
+            }),
+        ),
+        (
+            "auth-url: http://auth/check; auth-response-headers: X-User, X-Email; auth-signin: https://$host/start; auth-signin-redirect-param: to",
+            json!({
+                "strait.io/ext-authz": "http://auth/check",
+                "strait.io/ext-authz-headers": "X-User,X-Email",
+                "strait.io/ext-authz-sign-in": "https://$host/start?to=$scheme://$http_host$escaped_request_uri",
+            }),
+        ),
+        ("auth-signin: https://a.test", json!({})),
     ] {
         assert_eq!(marks(annotations), expected, "{annotations}");
     }
@@ -142,6 +178,22 @@ fn annotations_become_settings_of_services() {
         (
             "backend-protocol: HTTPS; proxy-ssl-name: y.example",
             json!({"tls": {"mode": "SIMPLE", "insecureSkipVerify": true, "sni": "y.example"}, "port": port}),
+        ),
+        (
+            "backend-protocol: HTTPS; proxy-ssl-secret: shop/pair; proxy-ssl-verify: on",
+            json!({"tls": {"mode": "MUTUAL", "credentialName": "kubernetes://shop/pair", "subjectAltNames": ["web.shop.svc"]}, "port": port}),
+        ),
+        (
+            "backend-protocol: GRPCS; proxy-ssl-secret: shop/ca; proxy-ssl-verify: on; proxy-ssl-name: y.example",
+            json!({"tls": {"mode": "SIMPLE", "credentialName": "kubernetes://shop/ca", "subjectAltNames": ["y.example"], "sni": "y.example"}, "port": port}),
+        ),
+        (
+            "backend-protocol: HTTPS; proxy-ssl-secret: shop/pair",
+            json!({"tls": {"mode": "MUTUAL", "credentialName": "kubernetes://shop/pair", "insecureSkipVerify": true}, "port": port}),
+        ),
+        (
+            "proxy-ssl-secret: shop/pair; proxy-ssl-verify: on",
+            Value::Null,
         ),
         (
             "affinity: cookie; affinity-mode: persistent; session-cookie-name: route; session-cookie-max-age: 60",
@@ -172,7 +224,6 @@ fn annotations_become_settings_of_services() {
 /// Values with which an annotation asks for something.
 fn value_of(name: &str) -> &'static str {
     match name {
-        "proxy-ssl-verify" | "auth-always-set-cookie" => "on",
         "enable-modsecurity" | "enable-owasp-core-rules" => "true",
         "limit-connections" | "global-rate-limit" => "5",
         "satisfy" => "any",
@@ -286,4 +337,39 @@ fn translated_objects_are_kept_and_have_the_place_of_their_ingress() {
     ));
     translator.update(&set, None);
     assert_eq!(translator.expanded().set.http_routes.len(), 0);
+}
+
+#[test]
+fn translated_object_has_its_name_again_once_the_written_one_is_gone() {
+    let text = ingress("shop/a", "", &rules("x.example", &["p / web"]));
+    let route = "---\n{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a, namespace: shop}, \
+                 spec: {rules: [{}]}}\n";
+    let load = |text: &str| {
+        let text = format!("{text}{SERVICES}");
+        Arc::new(load_bytes(
+            "a.yaml",
+            text.as_bytes(),
+            &mut Diagnostics::default(),
+        ))
+    };
+    let without = load(&text);
+    // nothing else changes
+    let with = Arc::new(ResourceSet {
+        http_routes: load(&format!("{text}{route}")).http_routes.clone(),
+        ..ResourceSet::clone(&without)
+    });
+    let settings = IngressSettings::default();
+    let mut translator = Translator::default();
+    let mut names = |set: &Arc<ResourceSet>| -> Vec<String> {
+        translator.update(set, Some(&settings));
+        let routes = translator.expanded().set.http_routes.keys();
+        routes.map(|name| name.name.to_string()).collect()
+    };
+    assert_eq!(names(&without), ["a"]);
+    assert_eq!(names(&with), ["a", "a-2"]);
+    assert_eq!(names(&without), ["a"]);
+    // a Gateway that somebody has written is older
+    let gateways = &translator.expanded().set.kubernetes_gateways;
+    let created = gateways.values().next().unwrap().created;
+    assert!(created.is_some_and(|seconds| seconds > 253_000_000_000));
 }

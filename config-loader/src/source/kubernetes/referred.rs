@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::kind::Kind;
+use crate::resource::networking::Ingress;
 use crate::source::stream::report::Key;
 
 /// Kinds that are followed by namespace.
@@ -51,7 +52,12 @@ impl ReferredNamespaces {
         let Some(namespace) = &object.metadata.namespace else {
             return Vec::new();
         };
-        let wanted = wanted(kind, &object.data["spec"]).into_iter();
+        let mut wanted = wanted(kind, &object.data["spec"]);
+        if kind == Kind::Ingress {
+            let annotations = object.metadata.annotations.iter().flatten();
+            wanted.extend(annotations.filter_map(|(key, _)| kind_of_annotation(key)));
+        }
+        let wanted = wanted.into_iter();
         let mut referred = self.lock();
         let fresh = wanted.filter(|kind| referred.wanted.insert((*kind, namespace.clone())));
         let fresh: Vec<Kind> = fresh.collect();
@@ -101,6 +107,15 @@ fn wanted(kind: Kind, spec: &Value) -> BTreeSet<Kind> {
         _ => {}
     }
     found
+}
+
+/// Returns the kind of the object that an annotation of an Ingress names.
+fn kind_of_annotation(key: &str) -> Option<Kind> {
+    match key.strip_prefix(Ingress::NGINX)? {
+        "custom-headers" => Some(Kind::ConfigMap),
+        "proxy-ssl-secret" => Some(Kind::Secret),
+        _ => None,
+    }
 }
 
 /// Finds references to certificates.
@@ -160,6 +175,24 @@ mod tests {
         }
         assert_eq!(referred.of(Kind::Secret), ["own", "shop"]);
         assert!(ReferredNamespaces::new("").of(Kind::Secret).is_empty());
+    }
+
+    #[test]
+    fn annotations_of_an_ingress_make_its_namespace_necessary() {
+        let referred = ReferredNamespaces::new("own");
+        referred.serve([Kind::ConfigMap, Kind::Secret].into_iter());
+        for (annotation, fresh) in [
+            ("app-root", vec![]),
+            ("custom-headers", vec!["configmaps in shop"]),
+            ("proxy-ssl-secret", vec!["secrets in shop"]),
+        ] {
+            let key = format!("nginx.ingress.kubernetes.io/{annotation}");
+            let object = json!({"metadata": {"name": "a", "namespace": "shop", "annotations": {key: "x"}}, "spec": {}});
+            let object = serde_json::from_value(object).unwrap();
+            let keys = referred.note(Kind::Ingress, &object);
+            let keys: Vec<&str> = keys.iter().map(|key| &**key).collect();
+            assert_eq!(keys, fresh, "{annotation}");
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::diagnostic::codes::common::CM034;
+use super::route_check::route_check;
+use super::shared::value_of;
 use crate::raw::Field;
 use crate::re2::{self, Extent};
 use crate::resource::gateway_api::{ClientRate, RouteExtensions};
@@ -53,6 +54,7 @@ pub(super) fn extensions(
             check,
             |text| text.parse().ok(),
         ),
+        check: route_check(check),
         client_rate: value_of(
             RouteExtensions::CLIENT_RATE,
             "write requests per time, such as `50/5s`",
@@ -63,6 +65,15 @@ pub(super) fn extensions(
         hosts: is(RouteExtensions::WILDCARD, "one-label", check)
             .then(|| one_label(hosts))
             .flatten(),
+        idle_timeout: value_of(
+            RouteExtensions::IDLE_TIMEOUT,
+            "write seconds, such as `60s`",
+            check,
+            |text| {
+                let seconds = text.strip_suffix('s')?.parse().ok();
+                seconds.filter(|one| *one > 0).map(Duration::from_secs)
+            },
+        ),
         is_http2: is(RouteExtensions::BACKEND_PROTOCOL, "http2", check),
         missing_is_unavailable: is(RouteExtensions::MISSING_BACKEND, "503", check),
         path_prefix_expressions: is(RouteExtensions::PATH_EXPRESSIONS, "prefix", check),
@@ -75,23 +86,6 @@ pub(super) fn extensions(
         .unwrap_or(false),
         rewritten_path,
     }))
-}
-
-/// Returns the value of an annotation, and reports one that `read` does not take.
-fn value_of<T>(
-    key: &str,
-    help: &str,
-    check: &mut Check<'_>,
-    read: impl Fn(&str) -> Option<T>,
-) -> Option<T> {
-    let field = check.annotations().get(key)?;
-    let text = field.get()?;
-    let value = read(text);
-    if value.is_none() {
-        let message = format!("`{text}` is not a value of this annotation");
-        check.error(CM034, field.span(), message).help(help);
-    }
-    value
 }
 
 fn networks(text: &str) -> Option<Vec<IpNet>> {

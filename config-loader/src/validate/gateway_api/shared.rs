@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::diagnostic::codes::common::CM034;
 use crate::diagnostic::codes::gateway_api::{GA101, GA102, GA104, GA120, GA131, GA138};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::raw::{Field, Map};
@@ -216,6 +217,23 @@ pub(super) fn pattern(field: &Field<String>, check: &mut Check<'_>) -> Option<Pa
     let regex = scalar::regex(field, crate::re2::Extent::Whole, REGEX_CODES, check)?;
     let source = Arc::from(field.get()?.as_str());
     Some(Pattern { source, regex })
+}
+
+/// Returns the value of an annotation, and reports one that `read` does not take.
+pub(super) fn value_of<T>(
+    key: &str,
+    help: &str,
+    check: &mut Check<'_>,
+    read: impl Fn(&str) -> Option<T>,
+) -> Option<T> {
+    let field = check.annotations().get(key)?;
+    let text = field.get()?;
+    let value = read(text);
+    if value.is_none() {
+        let message = format!("`{text}` is not a value of this annotation");
+        check.error(CM034, field.span(), message).help(help);
+    }
+    value
 }
 
 #[cfg(test)]

@@ -269,6 +269,7 @@ impl Cluster {
             kubeconfig: Some(kubeconfig.path().to_owned()),
             health: Some("127.0.0.1:0".parse().unwrap()),
             namespace: self.name.clone(),
+            files: None,
             names: vec!["127.0.0.1".to_owned(), "localhost".to_owned()],
             settings: Some(settings.path().to_owned()),
             leaves_after: Duration::ZERO,

@@ -55,13 +55,17 @@
 {{- end }}
 
 {{- define "gateway.env" -}}
-{{- if include "gateway.ofCluster" . }}
-- {name: STRAIT_CONTROL, value: "kubernetes://"}
-{{- if .Values.state.enabled }}
-- {name: STRAIT_STATE, value: /var/lib/strait/state}
-{{- end }}
-{{- else }}
+{{- if eq .Values.config.source "configMap" }}
 - {name: STRAIT_CONFIG, value: /etc/strait/mesh}
+{{- else if eq .Values.config.source "hub" }}
+- {name: STRAIT_CONTROL, value: {{ printf "xds://%s" .Values.config.hub.address | quote }}}
+- {name: STRAIT_CONTROL_CA, value: /etc/strait/hub/ca.crt}
+- {name: STRAIT_CONTROL_TOKEN, value: /etc/strait/hub/token}
+{{- else }}
+- {name: STRAIT_CONTROL, value: "kubernetes://"}
+{{- end }}
+{{- if include "gateway.hasState" . }}
+- {name: STRAIT_STATE, value: /var/lib/strait/state}
 {{- end }}
 # ready without a Gateway
 - {name: STRAIT_ALLOW_EMPTY, value: "true"}
@@ -72,7 +76,7 @@
 {{- if eq .Values.gateway.mode "gateway-api" }}
 # Gateways of Istio select other labels
 - {name: STRAIT_LABELS, value: {{ include "gateway.selector" . | fromYaml | include "gateway.list" | quote }}}
-{{- else if not (include "gateway.ofCluster" .) }}
+{{- else if ne .Values.config.source "kubernetes" }}
 - {name: STRAIT_LABELS, value: {{ merge (include "gateway.istioLabels" . | fromYaml) .Values.labels | include "gateway.list" | quote }}}
 {{- end }}
 {{- if eq .Values.gateway.mode "istio" }}
@@ -129,9 +133,12 @@
 {{- end }}
 
 {{- define "gateway.mounts" -}}
-{{- if not (include "gateway.ofCluster" .) }}
+{{- if eq .Values.config.source "configMap" }}
 - {name: mesh, mountPath: /etc/strait/mesh, readOnly: true}
-{{- else if .Values.state.enabled }}
+{{- else if eq .Values.config.source "hub" }}
+- {name: hub, mountPath: /etc/strait/hub, readOnly: true}
+{{- end }}
+{{- if include "gateway.hasState" . }}
 - {name: state, mountPath: /var/lib/strait}
 {{- end }}
 {{- if ne .Values.identity.source "none" }}
@@ -140,9 +147,16 @@
 {{- end }}
 
 {{- define "gateway.volumes" -}}
-{{- if not (include "gateway.ofCluster" .) }}
+{{- if eq .Values.config.source "configMap" }}
 - {name: mesh, configMap: {name: {{ include "gateway.name" . }}-mesh}}
-{{- else if .Values.state.enabled }}
+{{- else if eq .Values.config.source "hub" }}
+- name: hub
+  projected:
+    sources:
+      - configMap: {name: strait-ca, items: [{key: ca.crt, path: ca.crt}]}
+      - serviceAccountToken: {path: token, audience: strait-control, expirationSeconds: 43200}
+{{- end }}
+{{- if include "gateway.hasState" . }}
 - {name: state, emptyDir: {}}
 {{- end }}
 {{- if eq .Values.identity.source "secret" }}

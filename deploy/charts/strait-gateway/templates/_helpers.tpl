@@ -56,8 +56,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toJson (dict "ports" $ports) }}
 {{- end }}
 
+{{- /* Whether the proxy follows the API server itself. */}}
 {{- define "gateway.ofCluster" -}}
 {{- if eq .Values.config.source "kubernetes" }}true{{ end }}
+{{- end }}
+
+{{- define "gateway.hasState" -}}
+{{- if and .Values.state.enabled (ne .Values.config.source "configMap") }}true{{ end }}
 {{- end }}
 
 {{- define "gateway.hasPodMonitor" -}}

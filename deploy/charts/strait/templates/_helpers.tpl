@@ -56,7 +56,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.monitoring.rules (or .Values.monitoring.force (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}true{{ end }}
 {{- end }}
 
+{{- /* Annotation by which cert-manager writes the CA of the webhook. */}}
+{{- define "control.injectedCa" -}}
+{{- if eq .Values.injector.certificate.source "cert-manager" }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "control.name" . }}-inject
+{{- end }}
+{{- end }}
+
 {{- define "control.check" -}}
+{{- if and .Values.injector.certificate.issuer (ne .Values.injector.certificate.source "cert-manager") }}
+{{- fail "injector.certificate.issuer has no effect without injector.certificate.source=cert-manager" }}
+{{- end }}
 {{- if and .Values.imports.enabled (lt (len .Values.imports.clusters) 2) }}
 {{- fail "imports.enabled needs two clusters or more in imports.clusters" }}
 {{- end }}
@@ -117,6 +128,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- range $values.status.gatewayAddresses }}
 - --gateway-address={{ . }}
 {{- end }}
+{{- if not $values.ingress.status }}
+- --ingress-status=off
+{{- else if eq $values.ingress.takeOver "nginx" }}
+- --ingress-controller=strait.io/ingress-controller,k8s.io/ingress-nginx
+- --ingress-class=strait,nginx
+{{- end }}
 {{- else if eq $role "hub" }}
 - --serve=kubernetes://
 {{- if $values.identity.enabled }}
@@ -142,6 +159,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if $values.validation.enabled }}
 - --validate
+{{- end }}
+{{- if eq $values.injector.certificate.source "cert-manager" }}
+- --tls-cert=/etc/strait/certificate/tls.crt
+- --tls-key=/etc/strait/certificate/tls.key
 {{- end }}
 {{- else }}
 {{- $clusters := list }}

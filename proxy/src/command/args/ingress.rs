@@ -28,10 +28,10 @@ pub struct IngressArgs {
     pub ingress_address: Vec<IpAddr>,
 }
 
-/// Classes of Ingresses and the meaning of their fields: the same for proxies and `strait migrate`.
+/// Classes of the Ingresses that are served: the same for proxies, `strait migrate` and `strait control`.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Ingress")]
-pub struct IngressReadingArgs {
+pub struct IngressClassArgs {
     /// Controllers whose IngressClasses are served. With k8s.io/ingress-nginx, its Ingresses are served in its place, with its
     /// defaults
     #[arg(
@@ -55,6 +55,15 @@ pub struct IngressReadingArgs {
     /// Serve Ingresses without a class as well, if there is no default class
     #[arg(long, env = "STRAIT_INGRESS_WITHOUT_CLASS")]
     pub ingress_without_class: bool,
+}
+
+/// Classes of Ingresses and the meaning of their fields: the same for proxies and `strait migrate`.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Ingress")]
+pub struct IngressReadingArgs {
+    /// Classes.
+    #[command(flatten)]
+    pub classes: IngressClassArgs,
     /// Namespaces whose Ingresses may have paths of a host
     #[arg(long, value_enum, default_value_t = HostOwnerArg::All, env = "STRAIT_INGRESS_HOST_OWNER")]
     pub ingress_host_owner: HostOwnerArg,
@@ -103,13 +112,22 @@ impl IngressArgs {
     }
 }
 
-impl IngressReadingArgs {
-    /// Returns the settings of the translation.
+impl IngressClassArgs {
+    /// Returns the settings of the classes, and the defaults of all others.
     pub fn settings(&self) -> IngressSettings {
         IngressSettings {
             controllers: self.ingress_controller.clone(),
             classes: self.ingress_class.clone(),
             without_class: self.ingress_without_class,
+            ..IngressSettings::default()
+        }
+    }
+}
+
+impl IngressReadingArgs {
+    /// Returns the settings of the translation.
+    pub fn settings(&self) -> IngressSettings {
+        IngressSettings {
             host_owner: match self.ingress_host_owner {
                 HostOwnerArg::All => HostOwner::All,
                 HostOwnerArg::First => HostOwner::First,
@@ -119,7 +137,7 @@ impl IngressReadingArgs {
                 NginxRegexArg::Host => NginxRegex::Host,
                 NginxRegexArg::Path => NginxRegex::Path,
             },
-            ..IngressSettings::default()
+            ..self.classes.settings()
         }
     }
 }

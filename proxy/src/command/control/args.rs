@@ -12,6 +12,7 @@ use super::data::{DataArgs, own_cluster};
 use super::gateways::GatewayControllerArgs;
 use super::identities::{IdentitiesArgs, IdentityArgs};
 use super::inject::WebhookArgs;
+use super::injected::InjectedArgs;
 use super::status::StatusArgs;
 use crate::command::args::{read_clusters_file, socket_address};
 use crate::command::duration::duration;
@@ -70,7 +71,8 @@ pub struct ServerArgs {
         value_parser = own_cluster
     )]
     pub serve: Option<ApiServer>,
-    /// Certificate of the server with its chain, PEM, instead of one of its own CA
+    /// Certificate of the server with its chain, PEM, instead of one of its own CA. With --inject, its CA is not written to the
+    /// configurations of webhooks, which cert-manager does by an annotation; a renewed certificate is read within 10 s
     #[arg(
         long,
         value_name = "FILE",
@@ -176,6 +178,8 @@ pub struct ServerArgs {
 pub enum ControlCommand {
     /// List the proxies that follow a config server: what each has in effect, and what it rejects
     Status(StatusArgs),
+    /// List the pods with a sidecar that the injector has added, and its image
+    Injected(InjectedArgs),
     /// Create, list and revoke the tokens of users
     Token(TokenArgs),
     /// Show and rotate the CA of --issue-identities, and create join tokens
@@ -283,6 +287,15 @@ fn context_name(text: &str) -> Result<String, String> {
 /// Parses the lifetime of a token.
 fn lifetime(text: &str) -> Result<Duration, String> {
     tokens::check_lifetime(duration(text)?)
+}
+
+impl ServerArgs {
+    /// Returns the files with the certificate of the server, if there are any.
+    pub fn files(&self) -> Option<pki::Files> {
+        let files = self.tls_cert.clone().zip(self.tls_key.clone())?;
+        let (certificate, key) = files;
+        Some(pki::Files { certificate, key })
+    }
 }
 
 /// Parses `kubernetes://CONTEXT=REGION/ZONE/GROUP/NAME`.

@@ -1,12 +1,12 @@
 //! Arguments of `strait control` about the Gateway API.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use config_loader::catalog::ROOT_NAMESPACE;
 use config_loader::catalog::gateway_api::status::StatusAddress;
 use config_loader::kind::Name;
 use config_server::conditions::GatewayController;
 
-use crate::command::args::GatewayPoolArgs;
+use crate::command::args::{GatewayPoolArgs, IngressClassArgs};
 
 /// Controller of the Gateway API, which writes the status of its objects and assigns addresses.
 #[derive(Clone, Debug, Args)]
@@ -39,6 +39,28 @@ pub struct GatewayControllerArgs {
         env = "STRAIT_ROOT_NAMESPACE"
     )]
     pub root_namespace: String,
+    /// Classes of Ingresses.
+    #[command(flatten)]
+    pub ingress: IngressClassArgs,
+    /// Whether the addresses of --gateway-service and --gateway-address are written to the status of Ingresses. With off, another
+    /// controller writes it, as while Ingresses move from one to the other
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = IngressStatusArg::On,
+        env = "STRAIT_INGRESS_STATUS",
+        help_heading = "Ingress"
+    )]
+    pub ingress_status: IngressStatusArg,
+}
+
+/// `--ingress-status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IngressStatusArg {
+    /// Leaves the status to another controller
+    Off,
+    /// Addresses are written to Ingresses of served classes, and removed when the class is another one
+    On,
 }
 
 /// `--gateway-service`; `None` for empty text, as manifests leave variables empty.
@@ -69,6 +91,7 @@ impl GatewayControllerArgs {
             shared: shared.collect(),
             service: self.gateway_service.clone().and_then(|one| one.0),
             root_namespace: self.root_namespace.clone(),
+            ingress: (self.ingress_status == IngressStatusArg::On).then(|| self.ingress.settings()),
             ..GatewayController::default()
         }
     }

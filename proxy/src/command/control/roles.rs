@@ -49,6 +49,7 @@ pub(super) fn roles(
         kubeconfig: args.kubeconfig.clone(),
         health: args.webhook.health,
         namespace: namespace.clone(),
+        files: args.files(),
         names: services.chain(args.tls_name.clone()).collect(),
         settings: args.webhook.inject_settings.clone(),
         leaves_after: Roles::default_leaves_after(),

@@ -164,18 +164,7 @@ fn text(proxies: &[Value]) -> String {
     ];
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(proxies.iter().map(row));
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
-    }
+    let mut text = table(&rows);
     for proxy in proxies {
         rejections(&mut text, proxy);
     }
@@ -191,6 +180,24 @@ fn text(proxies: &[Value]) -> String {
         count(|one| !is_current(one)),
         count(|one| rejected(one) > 0)
     );
+    text
+}
+
+/// Returns a table with columns as wide as they have to be.
+pub(super) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| row[column].len());
+        cells.max().unwrap_or(0)
+    });
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    }
     text
 }
 
@@ -228,7 +235,7 @@ fn row(proxy: &Value) -> [String; 9] {
 }
 
 /// Replaces control characters in text that a proxy reported, so that a terminal does not interpret them.
-fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     text.replace(char::is_control, "?")
 }
 

@@ -227,7 +227,7 @@ pub(in crate::compile) fn patched(
 
 /// Keeps the clusters that an unchanged virtual host leads to.
 fn need_again(host: &VirtualHost, clusters: &mut Clusters<'_>) {
-    for destination in host.routes.iter().flat_map(Route::destinations) {
-        clusters.need_again(destination);
+    for (name, cluster) in host.routes.iter().flat_map(Route::clusters) {
+        clusters.need_again(name, cluster);
     }
 }

@@ -23,6 +23,7 @@ pub(in crate::compile) fn early(
         fault: fault.filter(|fault| !fault.is_empty()),
         cors: rule.cors.as_deref().map(cors),
         limits,
+        ..Early::default()
     };
     (!early.is_empty()).then(|| Box::new(early))
 }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use config_loader::catalog::gateway_api::GatewayRoute;
 use config_loader::resource::Object;
 use config_loader::resource::gateway_api::{HTTPRoute, PathMatch, RouteExtensions};
 use ipnet::IpNet;
 
 use super::gateway_matches::RouteMatch;
-use crate::compile::clusters::Clusters;
+use crate::compile::clusters::{Clusters, name};
 use crate::compile::conditions::pattern_of;
 use crate::compile::provenance::provenance_of;
 use traffic::filter::PathRewrite;
+use traffic::filter::chain::ClusterCheck;
 use traffic::limit::{LimitRule, RouteLimits, Selector, Sources};
 use traffic::registry::Rate;
 use traffic::route::{Conditions, TextMatch};
@@ -62,6 +64,21 @@ pub(super) fn limits(
             fingerprint: route.fingerprint,
             provenance,
         })
+    })
+}
+
+/// Returns the check of the requests of a route.
+pub(super) fn check(route: GatewayRoute<'_>, clusters: &mut Clusters<'_>) -> Option<ClusterCheck> {
+    let GatewayRoute::Http(route) = route else {
+        return None;
+    };
+    let check = route.spec.extensions.as_ref()?.check.as_ref()?;
+    let host = clusters.destination(&check.host, &route.id.namespace);
+    let (name, cluster) = clusters.need(&name(check.port, "", &host));
+    Some(ClusterCheck {
+        settings: Arc::clone(check),
+        name,
+        cluster,
     })
 }
 

@@ -286,17 +286,17 @@ impl RouteCompiler<'_> {
         filters.path = path_rewrite(&own, matched);
         filters.timeout = rule.timeout;
         filters.retry = retry(rule, clusters);
+        filters.idle_timeout = self.extensions().and_then(|own| own.idle_timeout);
         filters.is_http2 = M::IS_HTTP2 || self.extensions().is_some_and(|own| own.is_http2);
         let cors = rule.filters.iter().find_map(|filter| match filter {
             Filter::Cors(written) => Some(cors(written)),
             _ => None,
         });
-        let early = Early {
+        let mut early = Early {
             cors,
             limits: self.limits(clusters),
             ..Early::default()
         };
-        filters.early = (!early.is_empty()).then(|| Box::new(early));
         let is_usable = own.iter().all(|one| !matches!(one, Filter::Unusable(_)))
             && part.chosen.is_none_or(Backend::is_followed);
         let redirect = own.iter().find_map(|filter| match filter {
@@ -318,8 +318,12 @@ impl RouteCompiler<'_> {
         }
         let split = match (redirect, response) {
             (Some(_), _) | (_, Some(_)) => None,
-            (None, None) => self.weighted(backends, is_usable, rule.line, clusters),
+            (None, None) => {
+                early.check = gateway_extensions::check(self.attachment.route, clusters);
+                self.weighted(backends, is_usable, rule.line, clusters)
+            }
         };
+        filters.early = (!early.is_empty()).then(|| Box::new(early));
         Ok(Route {
             stats: None,
             rule_stats: None,

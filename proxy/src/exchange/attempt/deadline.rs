@@ -18,6 +18,8 @@ pub struct Times {
     pub request: Option<Duration>,
     /// Time for each attempt.
     pub per_attempt: Option<Duration>,
+    /// Time without a byte of the response.
+    pub idle: Option<Duration>,
 }
 
 impl Times {
@@ -28,6 +30,7 @@ impl Times {
         Self {
             request,
             per_attempt,
+            idle: None,
         }
     }
 
@@ -44,6 +47,8 @@ impl Times {
                 times: self,
                 request: None,
                 per_attempt: None,
+                idle: None,
+                restarts_idle: false,
             })
         })
     }
@@ -55,13 +60,16 @@ pub struct Deadline {
     times: Times,
     request: Option<Pin<Box<Sleep>>>,
     per_attempt: Option<Pin<Box<Sleep>>>,
+    idle: Option<Pin<Box<Sleep>>>,
+    /// Whether bytes have arrived since the idle timer was polled.
+    restarts_idle: bool,
 }
 
 impl Deadline {
     /// Returns the timeout that has expired, once one has. `connected` is whether the attempt has its connection: the time
     /// of an attempt starts then.
     pub fn poll(&mut self, cx: &mut Context<'_>, connected: bool) -> Poll<Kind> {
-        if self.request.is_none() && self.per_attempt.is_none() {
+        if self.request.is_none() && self.per_attempt.is_none() && self.idle.is_none() {
             ready!(self.progress.poll_complete(cx));
         }
         let request = self.times.request;
@@ -69,12 +77,27 @@ impl Deadline {
             return Poll::Ready(Kind::RequestTimeout);
         }
         let per_attempt = self.times.per_attempt.filter(|_| connected);
-        poll_sleep(&mut self.per_attempt, per_attempt, cx).map(|()| Kind::AttemptTimeout)
+        if poll_sleep(&mut self.per_attempt, per_attempt, cx).is_ready() {
+            return Poll::Ready(Kind::AttemptTimeout);
+        }
+        let idle = self.times.idle.filter(|_| connected);
+        if std::mem::take(&mut self.restarts_idle)
+            && let (Some(sleep), Some(time)) = (&mut self.idle, idle)
+        {
+            sleep.as_mut().reset(Instant::now() + time);
+        }
+        poll_sleep(&mut self.idle, idle, cx).map(|()| Kind::AttemptTimeout)
     }
 
-    /// Stops the timer of the last attempt; the next one starts its own.
+    /// Starts the time without a byte again when the next one is waited for, so that a slow client does not count.
+    pub fn restart_idle(&mut self) {
+        self.restarts_idle = true;
+    }
+
+    /// Stops the timers of the last attempt; the next one starts its own.
     pub fn next_attempt(&mut self) {
         self.per_attempt = None;
+        self.idle = None;
     }
 
     /// Time until the request's timeout, if that is running.

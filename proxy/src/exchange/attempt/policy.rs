@@ -45,7 +45,10 @@ impl RequestPolicy {
         let settings = &context.worker.settings;
         let timeout = timeout::effective(timeout, client);
         let timeout = timeout.into_iter().chain(settings.request_time_max).min();
-        let times = Times::new(timeout, per_try);
+        let times = Times {
+            idle: filters.idle_timeout,
+            ..Times::new(timeout, per_try)
+        };
         if let Some(time) = times.first_attempt() {
             if !settings.omitted.debug {
                 headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));

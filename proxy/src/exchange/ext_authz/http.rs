@@ -11,7 +11,7 @@ use super::check::{PARTIAL_BODY, Sent};
 use crate::exchange::message::header_changes::{HeaderChanges, SetHeader, is_copied};
 use crate::exchange::select::find_route::authority;
 use crate::exchange::service_call::{CallError, ServiceCall, head};
-use traffic::authz::{ExtAuthz, HttpCheck};
+use traffic::authz::HttpCheck;
 
 const TIMEOUT: HeaderName = HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
 
@@ -80,8 +80,7 @@ pub(super) async fn ask<B>(
 /// another one.
 ///
 /// Envoy keeps a header of the client that the answer has not. `authorization` and cookies are of the client, and stay.
-pub(super) fn strip(settings: &ExtAuthz, headers: &mut HeaderMap) -> bool {
-    let check = settings.http.as_ref();
+pub(super) fn strip(check: Option<&HttpCheck>, headers: &mut HeaderMap) -> bool {
     let Some(check) = check.filter(|check| !check.to_upstream.is_empty()) else {
         return false;
     };
@@ -115,7 +114,7 @@ fn copied(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValu
     headers.iter().filter(|(name, _)| is_copied(name))
 }
 
-fn changes(check: &HttpCheck, headers: &HeaderMap) -> Result<Changes, CallError> {
+pub(super) fn changes(check: &HttpCheck, headers: &HeaderMap) -> Result<Changes, CallError> {
     let mut changes = Changes::default();
     for (name, value) in copied(headers) {
         if check.to_upstream.include(name) {

@@ -46,8 +46,12 @@ impl StreamBody {
     pub fn new(
         incoming: pool::Incoming,
         record: Box<Record>,
-        deadline: Option<Box<Deadline>>,
+        mut deadline: Option<Box<Deadline>>,
     ) -> Self {
+        // the head has arrived
+        if let Some(deadline) = &mut deadline {
+            deadline.restart_idle();
+        }
         Self {
             incoming,
             record: Some(record),
@@ -103,6 +107,9 @@ impl StreamBody {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(record) = &mut self.record {
                     record.record_frame(&frame);
+                }
+                if let Some(deadline) = &mut self.deadline {
+                    deadline.restart_idle();
                 }
                 if self.incoming.is_end_stream() {
                     self.end(Ending::Complete);

@@ -7,7 +7,7 @@ use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule};
 
 use crate::compile::certificates::{Scope, mesh, secret};
 use crate::identity::{GatewayTls, Mode};
-use crate::tls::{AuthoritySource, ClientSettings, IdentitySource};
+use crate::tls::{AuthoritySource, ClientSettings, IdentitySource, ReferredObject};
 
 /// Value of `caCertificates` for the certificate authorities of the operating system.
 const SYSTEM: &str = "system";
@@ -20,6 +20,8 @@ const NO_SELECTOR: &str = "at a sidecar, credentialName needs a rule with worklo
 pub(in crate::compile) struct RuleTls {
     pub(super) tls: ClientTls,
     selects: bool,
+    /// Namespace whose Secrets the rule may name, since it comes from an Ingress there.
+    of_ingress: Option<Arc<str>>,
     /// Settings of a BackendTLSPolicy, which replace those of the rule.
     pub(super) of_policy: Option<Box<ClientSettings>>,
 }
@@ -29,6 +31,7 @@ impl From<ClientSettings> for RuleTls {
         Self {
             tls: ClientTls::default(),
             selects: false,
+            of_ingress: None,
             of_policy: Some(Box::new(of_policy)),
         }
     }
@@ -44,6 +47,8 @@ impl RuleTls {
         Self {
             tls: tls.clone(),
             selects: rule.spec.workload_selector.is_some(),
+            of_ingress: (rule.provenance.written_as.as_ref())
+                .map(|_| Arc::clone(&rule.id.namespace)),
             of_policy: None,
         }
     }
@@ -68,9 +73,17 @@ impl RuleTls {
         }
         let home = scope.namespace();
         let credential = tls.credential_name.as_ref().map(|name| secret(name, home));
+        let of_ingress = self.of_ingress.as_ref();
+        let is_referred = |namespace: &Arc<str>| of_ingress == Some(namespace);
         let shows = tls.mode == ClientTlsMode::Mutual;
         let own = match (&credential, &tls.client_certificate, &tls.private_key) {
             _ if !shows => None,
+            (Some((namespace, name)), _, _) if is_referred(namespace) => {
+                Some(IdentitySource::Referred {
+                    namespace: Arc::clone(namespace),
+                    name: Arc::clone(name),
+                })
+            }
             (Some((namespace, name)), _, _) => Some(IdentitySource::Secret {
                 namespace: Arc::clone(namespace),
                 name: Arc::clone(name),
@@ -84,6 +97,16 @@ impl RuleTls {
         let revoked = tls.ca_crl.clone();
         let believed = match (credential, &tls.ca_certificates) {
             _ if tls.insecure_skip_verify => None,
+            (Some((namespace, name)), _) if is_referred(&namespace) => {
+                let object = ReferredObject {
+                    is_config_map: false,
+                    namespace,
+                    name,
+                };
+                Some(AuthoritySource::Referred {
+                    objects: [object].into(),
+                })
+            }
             (Some((namespace, name)), _) => Some(AuthoritySource::Secret { namespace, name }),
             (None, Some(path)) if **path != *SYSTEM => Some(AuthoritySource::Files {
                 authorities: Arc::clone(path),

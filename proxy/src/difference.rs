@@ -26,7 +26,16 @@ mod search;
 mod side;
 
 use report::Report;
+pub use requests::Sample;
 pub use side::Side;
+
+use crate::snapshot::Snapshot;
+
+/// Returns a request for each rule of a configuration, and for each host one that no rule gets.
+pub fn samples(snapshot: &Snapshot) -> Vec<Sample> {
+    let listeners = snapshot.listeners.values();
+    listeners.flat_map(requests::of_rules).collect()
+}
 
 /// Compares two configurations of a proxy.
 pub fn compare(old: &Side<'_>, new: &Side<'_>) -> Report {

@@ -8,6 +8,7 @@ mod report;
 mod runner;
 mod subject;
 mod watch;
+mod written;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,12 +18,12 @@ use config_loader::diagnostic::render;
 use config_loader::{Diagnostic, Fleet, Loaded, TestFile};
 
 use super::check::paths::Paths;
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report as complain};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report as complain};
 pub use args::{Output, TestArgs};
 use coverage::Coverage;
 use report::FileReport;
-use runner::AskedProxies;
 pub(super) use runner::identity_of;
+use runner::{AskedProxies, AskedProxy};
 
 /// JSON Schema of test files.
 const SCHEMA: &str = include_str!("test/schema.json");
@@ -31,6 +32,15 @@ const SCHEMA: &str = include_str!("test/schema.json");
 pub fn run(args: &TestArgs) -> u8 {
     if args.schema {
         return print(SCHEMA);
+    }
+    if args.init || args.record.is_some() {
+        return match written(args) {
+            Ok(text) => print(&text),
+            Err(error) => {
+                complain(&error);
+                EXIT_INPUT
+            }
+        };
     }
     let files = match files(args) {
         Ok(files) => files,
@@ -43,6 +53,42 @@ pub fn run(args: &TestArgs) -> u8 {
         true => watch::run(args, &files, once),
         false => once(args, &files),
     }
+}
+
+/// Returns the test file of `--init` or `--record`.
+fn written(args: &TestArgs) -> Result<String, String> {
+    let given = [&args.config, &args.paths]
+        .into_iter()
+        .find(|paths| !paths.is_empty());
+    let paths = given.cloned().unwrap_or_else(|| vec![PathBuf::from(".")]);
+    let loaded = load(args, &paths)?;
+    let proxy = AskedProxy::new(args.identity.identity(), &loaded.set, &[]);
+    let Some(log) = &args.record else {
+        return Ok(written::of_rules(&proxy));
+    };
+    let text = std::fs::read_to_string(log);
+    let text = text.map_err(|error| format!("--record {}: {error}", log.display()))?;
+    let (tests, unread) = written::of_log(&proxy, &text);
+    if unread > 0 {
+        let lines = counted(unread, "line");
+        complain(&format!(
+            "{}: {lines} left out: no request in JSON",
+            log.display()
+        ));
+    }
+    Ok(tests)
+}
+
+/// Loads a configuration, and complains of its errors.
+fn load(args: &TestArgs, paths: &[PathBuf]) -> Result<Loaded, String> {
+    let identity = args.identity.identity();
+    let fleet = Fleet {
+        ingress: identity.ingress.clone(),
+        ..Fleet::default()
+    };
+    let loaded = runner::load(paths, args.reading.options(&identity), fleet)?;
+    super::explain::print_findings(&loaded.diagnostics);
+    Ok(loaded)
 }
 
 /// Returns the test files that the arguments name.
@@ -124,13 +170,7 @@ fn of_file(
         config_loader::read_settings::<TestFile>(path).map_err(|found| rendered(&found))?;
     let paths = runner::config_of(&file, path, &args.config);
     if !configurations.contains_key(&paths) {
-        let identity = args.identity.identity();
-        let fleet = Fleet {
-            ingress: identity.ingress.clone(),
-            ..Fleet::default()
-        };
-        let loaded = runner::load(&paths, args.reading.options(&identity), fleet)?;
-        super::explain::print_findings(&loaded.diagnostics);
+        let loaded = load(args, &paths)?;
         configurations.insert(paths.clone(), loaded);
     }
     let resources = &configurations[&paths].set;

@@ -13,7 +13,7 @@ use crate::explain::answer::{
 pub type Fields = BTreeMap<String, String>;
 
 /// Fields that protect clients or workloads: a request that loses one is affected even if it is still served.
-const PROTECTIONS: [&str; 2] = ["timeout", "limits"];
+const PROTECTIONS: [&str; 3] = ["timeout", "limits", "check"];
 
 /// The same of a destination, behind its name.
 const PROTECTIONS_OF_DESTINATIONS: [&str; 2] = [" tls", " connection limits"];
@@ -142,6 +142,7 @@ fn of_action(action: &Action, fields: &mut Fields) {
         faults,
         cors,
         limits,
+        check,
         body,
         path,
         authority,
@@ -153,6 +154,7 @@ fn of_action(action: &Action, fields: &mut Fields) {
     for (name, texts) in [("faults", faults), ("cors", cors), ("limits", limits)] {
         put(fields, name, lines(texts.iter().map(|one| unplaced(one))));
     }
+    put(fields, "check", check.clone());
     put(fields, "body", body.clone());
     put(fields, "path", path.as_ref().map(|one| one.after.clone()));
     put(fields, "authority", authority.clone());

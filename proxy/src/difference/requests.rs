@@ -13,16 +13,88 @@ use super::{effect, search};
 use crate::explain::Question;
 use crate::snapshot::{Listener, Service};
 
+/// Request of a class.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Method.
+    pub method: String,
+    /// URL.
+    pub url: String,
+    /// Header fields.
+    pub headers: Vec<(String, String)>,
+    /// Question for `explain`, without the rules that were tried.
+    pub question: Question,
+}
+
+impl Sample {
+    /// Makes the request of a point; `None` if it is none.
+    fn of(point: &Point, (scheme, host): (&str, &str), listener: &Listener) -> Option<Self> {
+        let port = listener.key.address.port();
+        let method = point.method().to_owned();
+        let url = format!("{scheme}://{host}:{port}{}", point.target());
+        let mut question = Question::parse(&method, &url).ok()?.outcome_only();
+        let address = listener.key.address.ip()?;
+        question.at_listener(&address.to_string()).ok()?;
+        let authority = point.authority().map(|name| ("host", name));
+        let headers = point.headers().chain(authority);
+        let headers: Vec<_> = headers
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        for (name, value) in &headers {
+            question.header(&format!("{name}: {value}")).ok()?;
+        }
+        Some(Self {
+            method,
+            url,
+            headers,
+            question,
+        })
+    }
+
+    /// Returns the command that sends it.
+    fn command(&self) -> String {
+        let mut command = "curl".to_owned();
+        if self.method != "GET" {
+            _ = write!(command, " -X {}", self.method);
+        }
+        for (name, value) in &self.headers {
+            _ = write!(command, " -H {}", quoted(&format!("{name}: {value}")));
+        }
+        format!("{command} {}", quoted(&self.url))
+    }
+}
+
+/// Names of the virtual hosts of listeners.
+fn names<'s>(listeners: &[&'s Arc<Listener>]) -> BTreeSet<&'s str> {
+    let hosts = listeners.iter().flat_map(|listener| listener.all_http());
+    let hosts = hosts.flat_map(|hosts| hosts.all());
+    hosts.map(|host| &*host.name).collect()
+}
+
+fn scheme(listener: &Listener) -> &'static str {
+    match listener.service {
+        Service::Tls(_) => "https",
+        _ => "http",
+    }
+}
+
+/// Returns a request for each rule of a listener, and one that no rule of a host gets.
+pub(super) fn of_rules(listener: &Arc<Listener>) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for name in names(&[listener]) {
+        let host = witness(name);
+        let rules = HostRules::of(listener, &host);
+        let origin = (scheme(listener), &*host);
+        let classes = search::classes([&rules, &rules], origin).into_values();
+        samples.extend(classes.filter_map(|found| Sample::of(&found.point, origin, listener)));
+    }
+    samples
+}
+
 /// Compares the requests for each host that either serves.
 pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], report: &mut Report) {
-    let names: BTreeSet<&str> = listeners
-        .iter()
-        .flat_map(|listener| listener.all_http())
-        .flat_map(|hosts| hosts.all())
-        .map(|host| &*host.name)
-        .collect();
     let [old, new] = listeners;
-    for name in names {
+    for name in names(&listeners) {
         let host = witness(name);
         let rules = [HostRules::of(old, &host), HostRules::of(new, &host)];
         let [before, after] = &rules;
@@ -30,51 +102,22 @@ pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], rep
             report.decided += 1;
             continue;
         }
-        let is_tls = matches!(old.service, Service::Tls(_));
-        let scheme = if is_tls { "https" } else { "http" };
-        for found in search::classes([before, after], (scheme, &host)).into_values() {
+        let origin = (scheme(old), &*host);
+        for found in search::classes([before, after], origin).into_values() {
             match found.is_sampled {
                 true => report.sampled += 1,
                 false => report.decided += 1,
             }
-            let Some((question, command)) = question(&found.point, scheme, &host, old) else {
+            let Some(sample) = Sample::of(&found.point, origin, old) else {
                 continue;
             };
-            let answers = sides.map(|side| side.explain(&question));
+            let answers = sides.map(|side| side.explain(&sample.question));
             let changes = effect::changes(&answers[0], &answers[1]);
             if !changes.is_empty() {
-                report.add(changes, command, [&answers[0], &answers[1]]);
+                report.add(changes, sample.command(), [&answers[0], &answers[1]]);
             }
         }
     }
-}
-
-/// Returns the question for a point, and the command that sends it.
-fn question(
-    point: &Point,
-    scheme: &str,
-    host: &str,
-    listener: &Listener,
-) -> Option<(Question, String)> {
-    let port = listener.key.address.port();
-    let (method, target) = (point.method(), point.target());
-    let url = format!("{scheme}://{host}:{port}{target}");
-    let mut question = Question::parse(method, &url).ok()?.outcome_only();
-    question
-        .at_listener(&listener.key.address.ip()?.to_string())
-        .ok()?;
-    let mut command = "curl".to_owned();
-    if method != "GET" {
-        _ = write!(command, " -X {method}");
-    }
-    let authority = point.authority().map(|name| ("host", name));
-    for (name, value) in point.headers().chain(authority) {
-        let line = format!("{name}: {value}");
-        question.header(&line).ok()?;
-        _ = write!(command, " -H {}", quoted(&line));
-    }
-    _ = write!(command, " {}", quoted(&url));
-    Some((question, command))
 }
 
 /// Quotes a text for a shell.

@@ -110,7 +110,7 @@ pub struct PolicyRuleTried {
 }
 
 /// Location in a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Source {
     /// Kind, namespace and name of the object.
     pub object: String,

@@ -38,7 +38,8 @@ pub fn edited(edit: &HeaderEdit<'_>) -> Option<String> {
     Some(shown.to_owned())
 }
 
-fn is_credential(name: &str) -> bool {
+/// Whether a header or parameter of this name has credentials.
+pub fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // claims of a token are not secret
     !name.starts_with("@request") && CREDENTIALS.iter().any(|part| name.contains(part))

@@ -330,3 +330,68 @@ fn schema_has_the_fields_that_are_read() {
     }
     assert_eq!(expect.len(), 18, "a new field belongs into the schema");
 }
+
+#[test]
+fn written_tests_pass_and_reach_every_rule() {
+    let directory = tempfile::tempdir().unwrap();
+    files(directory.path(), &[("mesh.yaml", MESH)]);
+    let proxy = ["--labels", "app=edge", "--namespace", "shop"];
+    let (tests, code) = run(directory.path(), &[&["--init"], &proxy[..]].concat());
+    assert_eq!(code, Some(0), "{tests}");
+    files(directory.path(), &[("routes.test.yaml", &tests)]);
+    let (text, code) = run(directory.path(), &["--coverage"]);
+    assert_eq!(code, Some(0), "{text}\n{tests}");
+    assert!(!text.contains("untested rule "), "{text}");
+    // a change of a rule is found by its test
+    files(
+        directory.path(),
+        &[("mesh.yaml", &MESH.replace("timeout: 3s", "timeout: 4s"))],
+    );
+    let (text, code) = run(directory.path(), &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("FAIL  testers of shop.example"), "{text}");
+}
+
+#[test]
+fn tests_of_a_log_are_one_for_each_rule_without_credentials() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = |path: &str| {
+        format!(
+            "{{\"method\":\"GET\",\"path\":\"{path}\",\"authority\":\"shop.example\",\"response_code\":200}}\n"
+        )
+    };
+    let log = [
+        line("/cart?token=abc&page=2"),
+        line("/cart/7"),
+        line("/admin"),
+        "no JSON\n".to_owned(),
+    ];
+    files(
+        directory.path(),
+        &[("mesh.yaml", MESH), ("access.log", &log.concat())],
+    );
+    let flags = [
+        "--record",
+        "access.log",
+        "--labels",
+        "app=edge",
+        "--namespace",
+        "shop",
+    ];
+    let (tests, code) = run(directory.path(), &flags);
+    assert_eq!(code, Some(0), "{tests}");
+    assert!(tests.contains("access.log: 1 line left out"), "{tests}");
+    let tests: String = tests
+        .lines()
+        .filter(|line| !line.starts_with("strait: "))
+        .fold(String::new(), |all, line| all + line + "\n");
+    assert!(tests.contains("http://shop.example/cart?page=2"), "{tests}");
+    assert!(!tests.contains("abc"), "{tests}");
+    files(directory.path(), &[("today.test.yaml", &tests)]);
+    let (text, code) = run(directory.path(), &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.ends_with("2 tests passed, 0 failed\n"),
+        "{text}\n{tests}"
+    );
+}

@@ -16,6 +16,8 @@ Examples:
   strait test mesh/cart.test.yaml --coverage
   strait test mesh -o junit > results.xml
   strait test mesh --watch                  again at each change
+  strait test --init --labels istio=ingressgateway mesh > mesh/routes.test.yaml
+  strait test --record access.log --labels istio=ingressgateway mesh > mesh/today.test.yaml
   strait test --schema > strait-test.schema.json
 
 Exit codes: 0 all tests pass, 1 a test fails, a file has a mistake, or the coverage is below --min-coverage, 2 the usage \
@@ -63,6 +65,18 @@ pub struct TestArgs {
     /// Run again at each change of a file, until interrupted
     #[arg(long, env = "STRAIT_TEST_WATCH")]
     pub watch: bool,
+    /// Print a test file with a test for each rule of the configuration, which is --config, else PATH, else the current directory
+    #[arg(long, conflicts_with_all = ["watch", "record"])]
+    pub init: bool,
+    /// Print a test file with a test for each rule that an access log has requests of: a file in the format of --access-log json. Headers
+    /// and parameters with credentials are left out
+    #[arg(
+        long,
+        value_name = "LOG",
+        conflicts_with = "watch",
+        env = "STRAIT_TEST_RECORD"
+    )]
+    pub record: Option<PathBuf>,
     /// Print the JSON Schema of test files
     #[arg(long)]
     pub schema: bool,

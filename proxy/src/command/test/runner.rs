@@ -17,7 +17,7 @@ use crate::command::explain::compiled;
 use crate::compile::Survey;
 use crate::control::selected::selected;
 use crate::exchange::settings::ExchangeSettings;
-use crate::explain::{Explanation, explain};
+use crate::explain::{Explanation, Question, explain};
 use crate::identity::{Identity, Mode};
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
@@ -57,7 +57,11 @@ pub(super) struct AskedProxy {
 }
 
 impl AskedProxy {
-    fn new(identity: Identity, resources: &ResourceSet, unhealthy: &[UnhealthyPart]) -> Self {
+    pub(super) fn new(
+        identity: Identity,
+        resources: &ResourceSet,
+        unhealthy: &[UnhealthyPart],
+    ) -> Self {
         let resources = selected(resources, &identity.mesh_config, &identity);
         let snapshot = compiled(&resources, &identity, &Store::default());
         if !unhealthy.is_empty() {
@@ -162,20 +166,24 @@ pub(in crate::command) fn identity_of(
     identity
 }
 
-fn one(test: &RouteTest, proxy: &AskedProxy) -> Outcome {
+/// Asks a proxy what becomes of a request.
+pub(super) fn ask(proxy: &AskedProxy, question: &Question) -> Explanation {
     let settings = ExchangeSettings {
         is_sidecar: proxy.identity.mode == Mode::Sidecar,
         ..ExchangeSettings::default()
     };
     let survey = Survey::new(&proxy.resources, &proxy.identity);
-    let ask = |question: &_| explain(question, &proxy.snapshot, &settings, &survey);
+    explain(question, &proxy.snapshot, &settings, &survey)
+}
+
+fn one(test: &RouteTest, proxy: &AskedProxy) -> Outcome {
     let mut outcome = Outcome {
         name: Arc::clone(&test.name),
         location: test.location.clone(),
         differences: Vec::new(),
         answers: Vec::new(),
     };
-    match subject::answers(&test.subject, ask) {
+    match subject::answers(&test.subject, |question| ask(proxy, question)) {
         Err((location, error)) => outcome.differences.push(Difference {
             field: "request".to_owned(),
             expected: "one that can be asked".to_owned(),

@@ -4,6 +4,7 @@
 //! input is wrong, 2 the usage is wrong, 70 an internal error.
 
 mod admin_client;
+mod annotations;
 
 pub mod args;
 
@@ -40,6 +41,7 @@ mod otel;
 mod own_settings;
 mod pod;
 mod precedence;
+mod reread;
 
 pub mod run;
 
@@ -157,6 +159,16 @@ fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = args.collect();
     let command = precedence::prefer_command_line(command_line(), &args);
     let offered = precedence::Offered::of(&command, &args);
+    let mut cli = read(&args, &offered)?;
+    if let Command::Run(run) = &mut cli.command {
+        run.reread = Some(reread::of(args, offered));
+    }
+    Ok(cli)
+}
+
+/// Parses the command line with the values that resources have for its flags.
+fn read(args: &[OsString], offered: &precedence::Offered) -> Result<Cli, clap::Error> {
+    let command = precedence::prefer_command_line(command_line(), args);
     let command = offered.as_defaults(command);
     let matches = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;

@@ -12,9 +12,11 @@ use std::time::Duration;
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
+use super::held_output::HeldOutput;
 use super::park::{LingerCause, linger};
 use super::server::Server;
 use super::settings::timeouts::Timeouts;
+use super::socket::Socket;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::runtime::clock::{TICK, Tick};
@@ -31,49 +33,70 @@ impl<A: Handler> AcceptedConnection<A> {
         self.count_as(ConnectionProtocol::Http2);
         let connection = self.connection(DownstreamProtocol::Http2);
         let (server, socket, member) = self.into_parts();
-        member.ends_after(server.timeouts.duration_max);
-        let now = member.now();
-        let mut service = Service {
-            driver: Driver::new(&server, &connection, socket),
-            server: &server,
-            connection: &connection,
-            member: &member,
-            farewell: GracefulShutdown::new(now),
-            keep_alive: server.settings.http2.keep_alive.map(move |interval| {
-                let settings = KeepAlive {
-                    interval,
-                    timeout: PONG_TIMEOUT,
-                };
-                KeepAliveState::new(settings, since_start(now))
-            }),
-            head_since: None,
-            rested: false,
+        let keep_alive = {
+            let settings = server.settings();
+            member.ends_after(settings.timeouts.duration_max);
+            settings.http2.keep_alive
         };
-        let end = poll_fn(|cx| service.poll(cx)).await;
-        if let Some(counter) = end.counter() {
-            server.count(counter);
-        }
-        let reason = end.reason(service.farewell.left.is_some(), &member);
-        reason
-            .into_iter()
-            .for_each(|reason| service.driver.ends(reason));
-        if matches!(end, End::Close | End::Gone | End::Dead) {
-            service.driver.drop_all(Reason::CANCEL);
-        } else {
-            tracing::debug!(?end, "downstream connection ends");
-            let (socket, words) = service.driver.into_final_output();
-            let done = end
-                .counter()
-                .map_or(LingerCause::Answered, |_| LingerCause::Refused);
-            // boxed, so that waiting connections do not reserve space for it
-            Box::pin(async move { linger(socket, &member, done, &words).await }).await;
-        }
+        let served = serve(&server, &connection, &member, socket, keep_alive).await;
+        let Some((end, socket, words)) = served else {
+            return;
+        };
+        let done = end
+            .counter()
+            .map_or(LingerCause::Answered, |_| LingerCause::Refused);
+        // boxed, so that waiting connections do not reserve space for it
+        Box::pin(async move { linger(socket, &member, done, &words).await }).await;
     }
+}
+
+/// Serves a connection until it ends. Returns the reason, and the socket with the last output for a peer that reads it.
+async fn serve<A: Handler>(
+    server: &Rc<Server<A>>,
+    connection: &Rc<Connection>,
+    member: &ConnectionHandle,
+    socket: Socket,
+    keep_alive: Option<Duration>,
+) -> Option<(End, Socket, Vec<u8>)> {
+    let now = member.now();
+    let mut service = Service {
+        driver: Driver::new(server, connection, socket),
+        held: HeldOutput::new(server),
+        server,
+        connection,
+        member,
+        farewell: GracefulShutdown::new(now),
+        keep_alive: keep_alive.map(move |interval| {
+            let settings = KeepAlive {
+                interval,
+                timeout: PONG_TIMEOUT,
+            };
+            KeepAliveState::new(settings, since_start(now))
+        }),
+        head_since: None,
+        rested: false,
+    };
+    let end = poll_fn(|cx| service.poll(cx)).await;
+    if let Some(counter) = end.counter() {
+        server.count(counter);
+    }
+    let reason = end.reason(service.farewell.left.is_some(), member);
+    reason
+        .into_iter()
+        .for_each(|reason| service.driver.ends(reason));
+    if matches!(end, End::Close | End::Gone | End::Dead) {
+        service.driver.drop_all(Reason::CANCEL);
+        return None;
+    }
+    tracing::debug!(?end, "downstream connection ends");
+    let (socket, words) = service.driver.into_final_output();
+    Some((end, socket, words))
 }
 
 /// A connection that is being served.
 struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
+    held: HeldOutput<'a, A>,
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
     member: &'a ConnectionHandle,
@@ -133,8 +156,8 @@ impl<A: Handler> Service<'_, A> {
         if member.is_announced() {
             self.connection.draining.set(true);
         }
-        let settings = &self.server.settings.http2;
-        let limits = Limits::of(member, &self.server.timeouts, settings);
+        let all = self.server.settings();
+        let limits = Limits::of(member, &all.timeouts, &all.http2);
         loop {
             let now = member.now();
             match driver.poll(cx, now.0) {
@@ -143,7 +166,7 @@ impl<A: Handler> Service<'_, A> {
                 Poll::Ready(DriverEnd::Failed(reason)) => return Poll::Ready(End::Say(reason)),
                 Poll::Pending => {}
             }
-            if settings.is_abuse(driver.begun(), driver.cut()) {
+            if all.http2.is_abuse(driver.begun(), driver.cut()) {
                 driver.engine().fail(Reason::ENHANCE_YOUR_CALM);
                 return Poll::Ready(End::Abuse);
             }
@@ -156,12 +179,12 @@ impl<A: Handler> Service<'_, A> {
                 announced: self.connection.draining.get(),
                 draining: member.draining(),
             };
+            self.held.set(driver.unsent_bytes(seen.unflushed));
             let is_idle = seen.begun == seen.ended;
             if is_idle && member.ends_idle() && driver.engine().leave_for_good() {
                 continue;
             }
-            let head_timeout = self.server.settings.http1.head_timeout;
-            let head_due = head_due(&mut self.head_since, driver, head_timeout, now);
+            let head_due = head_due(&mut self.head_since, driver, all.http1.head_timeout, now);
             if now >= head_due {
                 return Poll::Ready(End::Slow);
             }

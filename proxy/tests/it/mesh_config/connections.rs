@@ -3,10 +3,13 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use http_body_util::BodyExt as _;
+use hyper::Response;
+
 use super::Mesh;
 use crate::support::DEADLINE;
 use crate::support::mesh::{everything_to_address, with_policy};
-use crate::support::origin::{Back, Origin};
+use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::Start;
 use crate::support::raw::Raw;
 
@@ -71,12 +74,13 @@ fn gateways_take_the_proxy_header_where_the_mesh_says_so() {
     );
 }
 
-/// Starts a gateway before the origin, with these settings of proxies.
+/// Starts a gateway before the origin, which gets these settings of proxies while it runs.
 fn with_settings(origin: &Origin, settings: &str) -> Mesh {
     let start = Start::new().args(["--labels", "istio=ingressgateway"]);
     let text = everything_to_address(start.edge(), Back::H1, origin.address);
-    let config = format!("defaultConfig: {{{settings}}}\n");
-    Mesh::start(start.file("mesh.yaml", text), &config)
+    let mesh = Mesh::start(start.file("mesh.yaml", text), "{}\n");
+    mesh.configure(&format!("defaultConfig: {{{settings}}}\n"));
+    mesh
 }
 
 #[test]
@@ -142,7 +146,14 @@ fn idle_connections_and_streams_end_in_the_time_that_the_mesh_says() {
     assert_eq!(client.send(GET).reply().status, 200);
     assert!(client.is_closed());
     // a client that does not send the body that it has announced
-    let mesh = with_settings(&origin, "connectionSettings: {httpStreamIdleTimeout: 0.3s}");
+    let waiting = Origin::start(Back::H1, |request| async move {
+        drop(request.into_body().collect().await);
+        Response::new(full("late"))
+    });
+    let mesh = with_settings(
+        &waiting,
+        "connectionSettings: {httpStreamIdleTimeout: 0.3s}",
+    );
     let request = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n";
     let mut client = Raw::connect(mesh.proxy.edge);
     assert_eq!(client.send(request).reply().status, 408);

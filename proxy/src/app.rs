@@ -70,6 +70,7 @@ use self::settings::build_info;
 pub use self::settings::{CONCURRENCY, OutboundDrain, Settings};
 use self::shutdown::Shutdown;
 use self::signals::{ReloadSignals, SignalAction, Signals};
+use self::sources::Followed;
 pub use self::sources::unreadable;
 pub use self::start_error::StartError;
 use self::start_error::{broken, failed};
@@ -169,18 +170,15 @@ struct App {
 impl App {
     async fn start(
         settings: Settings,
-        logging: LogControl,
+        log: LogControl,
         quit: Arc<Notify>,
     ) -> Result<Self, StartError> {
         let signals = ReloadSignals::listen()?;
         let workload = Workload::find(settings.exit_with.as_ref())?;
-        let propagation = Arc::default();
         let (live, changes) = LiveSettings::new(&settings);
-        let (found, watches, reported) = sources::follow(&settings, &live, &propagation)?;
-        let settings = live.with_proxy_configs(settings, &found.borrow().set);
+        let (settings, propagation, (found, watches, reported)) = follow(settings, &live)?;
         let (telemetry, mut reports) = open_reports(&settings, &live, propagation)?;
-        let mut inheritance = InheritedSockets::of(&settings)?;
-        let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
+        let (mut inheritance, sockets) = open_sockets(&settings).await?;
         let registry = Arc::new(Registry::seeded(rand::random()));
         let (certificates, slot, quarantine): (Arc<Store>, _, Quarantine) = Default::default();
         let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
@@ -201,7 +199,6 @@ impl App {
             directories: Directories::new(),
             delivered: delivered(&settings, &telemetry),
             logged: LoggedDiagnostics::default(),
-            read_namespaces: settings.read_namespaces(),
             started: settings.started.clone(),
         };
         let key_sets = put_in_effect(&mut control, &settings, &slot, parts).await?;
@@ -209,14 +206,13 @@ impl App {
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared::new(wanted, &telemetry, drain_watch, &status_table);
         let signals = signals.and_end()?;
-        let workers = start_workers(&settings, &live, &shared, &slot, &registry, &reports)?;
+        let workers = start_workers(&live, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
-        let exposition = || reports.exposition(&telemetry, &logging, &slot, &registry);
-        let (pushed, exposition) = (exposition(), exposition());
-        reports.push_metrics(&live, pushed)?;
+        let exposition = reports.exposition(&telemetry, &log, &slot, &registry);
+        reports.push_metrics(&live, exposition)?;
         let sources = pages::Sources {
-            exposition,
+            exposition: reports.exposition(&telemetry, &log, &slot, &registry),
             slot,
             certificates,
             journal: Arc::clone(registry.journal()),
@@ -228,7 +224,7 @@ impl App {
             telemetry,
             settings: settings.clone(),
             live,
-            logging,
+            logging: log,
         };
         Ok(Self {
             shutdown,
@@ -301,6 +297,24 @@ impl App {
         settings.iter().flatten().for_each(Watch::look_now);
         self.reports.access_log.reopen();
     }
+}
+
+/// Follows the sources, with statistics of them. Returns the settings with the values of ProxyConfigs.
+fn follow(
+    settings: Settings,
+    live: &LiveSettings,
+) -> Result<(Settings, Arc<PropagationStats>, Followed), StartError> {
+    let propagation = Arc::default();
+    let followed = sources::follow(&settings, live, &propagation)?;
+    let settings = live.with_proxy_configs(settings, &followed.0.borrow().set);
+    Ok((settings, propagation, followed))
+}
+
+/// Opens the sockets of the admin pages, unless they are inherited.
+async fn open_sockets(settings: &Settings) -> Result<(InheritedSockets, AdminSockets), StartError> {
+    let mut inheritance = InheritedSockets::of(settings)?;
+    let sockets = AdminSockets::open(settings, inheritance.opened()).await?;
+    Ok((inheritance, sockets))
 }
 
 /// Makes the metrics, and opens the reports of workers.
@@ -496,13 +510,13 @@ fn sender_parts(
 }
 
 fn start_workers(
-    settings: &Settings,
     live: &LiveSettings,
     shared: &worker::Shared,
     slot: &SnapshotSlot,
     registry: &Arc<Registry>,
     reports: &Reports,
 ) -> Result<Workers, StartError> {
+    let settings = &*live.newest();
     let threads = worker::Settings {
         concurrency: settings.concurrency,
         codec: Arc::clone(&live.codec),

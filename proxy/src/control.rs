@@ -278,8 +278,6 @@ pub struct Control {
     pub delivered: watch::Receiver<Delivered>,
     /// Diagnostics that have been logged.
     pub logged: LoggedDiagnostics,
-    /// Namespaces that servers are asked for; empty for all.
-    pub read_namespaces: Vec<String>,
     /// Settings that the proxy was started with.
     pub started: Started,
 }
@@ -291,6 +289,8 @@ pub struct Started {
     pub configs: ProxyConfigValues,
     /// Findings about settings of this proxy alone, and about ProxyConfigs that flags contradict.
     pub findings: Vec<Diagnostic>,
+    /// Namespaces that servers are asked for; empty for all.
+    pub read_namespaces: Vec<String>,
     /// Findings about values of the mesh configuration and of settings of this proxy that flags contradict.
     pub contradicted: Vec<Diagnostic>,
 }
@@ -338,7 +338,7 @@ impl Control {
         let identity = self.publisher.identity();
         let config = found.mesh.config.as_ref().unwrap_or(&identity.mesh_config);
         let config = Arc::clone(config);
-        let read = &self.read_namespaces;
+        let read = &self.started.read_namespaces;
         let invisible = selected::findings(&found.set, &config, identity, read);
         found.diagnostics.extend(invisible);
         found.set = self.publisher.select(found.set, &config);

@@ -18,7 +18,9 @@ use crate::runtime::latest::{Slot, slot};
 
 /// Reads the settings of the process again, with another mesh configuration.
 #[derive(Clone)]
-pub struct Reread(Arc<dyn Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync>);
+pub struct Reread(Arc<ReadSettings>);
+
+type ReadSettings = dyn Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync;
 
 impl Reread {
     /// Makes it from a function, whose errors are for users.

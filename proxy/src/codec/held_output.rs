@@ -1,17 +1,20 @@
 //! Bytes of responses that wait for one client to read, with the gauge of the worker.
 
+use std::rc::Rc;
+
 use super::server::Server;
 use crate::telemetry::Gauge;
 
 /// Bytes that wait. None are left once this is dropped.
-pub(super) struct HeldOutput<'a, A> {
-    server: &'a Server<A>,
+pub(super) struct HeldOutput<A> {
+    server: Rc<Server<A>>,
     bytes: usize,
 }
 
-impl<'a, A> HeldOutput<'a, A> {
+impl<A> HeldOutput<A> {
     /// Begins without a byte.
-    pub(super) fn new(server: &'a Server<A>) -> Self {
+    pub(super) fn new(server: &Rc<Server<A>>) -> Self {
+        let server = Rc::clone(server);
         Self { server, bytes: 0 }
     }
 
@@ -26,7 +29,7 @@ impl<'a, A> HeldOutput<'a, A> {
     }
 }
 
-impl<A> Drop for HeldOutput<'_, A> {
+impl<A> Drop for HeldOutput<A> {
     fn drop(&mut self) {
         self.set(0);
     }

@@ -153,7 +153,7 @@ async fn live<A: Handler>(
 /// Driver of a connection with its timeouts.
 struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
-    held: HeldOutput<'a, A>,
+    held: HeldOutput<A>,
     watchdog: Watchdog,
     timeouts: Timeouts,
     policy_drain: Duration,

@@ -16,7 +16,6 @@ use super::held_output::HeldOutput;
 use super::park::{LingerCause, linger};
 use super::server::Server;
 use super::settings::timeouts::Timeouts;
-use super::socket::Socket;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::runtime::clock::{TICK, Tick};
@@ -38,65 +37,50 @@ impl<A: Handler> AcceptedConnection<A> {
             member.ends_after(settings.timeouts.duration_max);
             settings.http2.keep_alive
         };
-        let served = serve(&server, &connection, &member, socket, keep_alive).await;
-        let Some((end, socket, words)) = served else {
-            return;
+        let now = member.now();
+        let mut service = Service {
+            driver: Driver::new(&server, &connection, socket),
+            held: HeldOutput::new(&server),
+            server: &server,
+            connection: &connection,
+            member: &member,
+            farewell: GracefulShutdown::new(now),
+            keep_alive: keep_alive.map(move |interval| {
+                let settings = KeepAlive {
+                    interval,
+                    timeout: PONG_TIMEOUT,
+                };
+                KeepAliveState::new(settings, since_start(now))
+            }),
+            head_since: None,
+            rested: false,
         };
-        let done = end
-            .counter()
-            .map_or(LingerCause::Answered, |_| LingerCause::Refused);
-        // boxed, so that waiting connections do not reserve space for it
-        Box::pin(async move { linger(socket, &member, done, &words).await }).await;
+        let end = poll_fn(|cx| service.poll(cx)).await;
+        if let Some(counter) = end.counter() {
+            server.count(counter);
+        }
+        let reason = end.reason(service.farewell.left.is_some(), &member);
+        reason
+            .into_iter()
+            .for_each(|reason| service.driver.ends(reason));
+        if matches!(end, End::Close | End::Gone | End::Dead) {
+            service.driver.drop_all(Reason::CANCEL);
+        } else {
+            tracing::debug!(?end, "downstream connection ends");
+            let (socket, words) = service.driver.into_final_output();
+            let done = end
+                .counter()
+                .map_or(LingerCause::Answered, |_| LingerCause::Refused);
+            // boxed, so that waiting connections do not reserve space for it
+            Box::pin(async move { linger(socket, &member, done, &words).await }).await;
+        }
     }
-}
-
-/// Serves a connection until it ends. Returns the reason, and the socket with the last output for a peer that reads it.
-async fn serve<A: Handler>(
-    server: &Rc<Server<A>>,
-    connection: &Rc<Connection>,
-    member: &ConnectionHandle,
-    socket: Socket,
-    keep_alive: Option<Duration>,
-) -> Option<(End, Socket, Vec<u8>)> {
-    let now = member.now();
-    let mut service = Service {
-        driver: Driver::new(server, connection, socket),
-        held: HeldOutput::new(server),
-        server,
-        connection,
-        member,
-        farewell: GracefulShutdown::new(now),
-        keep_alive: keep_alive.map(move |interval| {
-            let settings = KeepAlive {
-                interval,
-                timeout: PONG_TIMEOUT,
-            };
-            KeepAliveState::new(settings, since_start(now))
-        }),
-        head_since: None,
-        rested: false,
-    };
-    let end = poll_fn(|cx| service.poll(cx)).await;
-    if let Some(counter) = end.counter() {
-        server.count(counter);
-    }
-    let reason = end.reason(service.farewell.left.is_some(), member);
-    reason
-        .into_iter()
-        .for_each(|reason| service.driver.ends(reason));
-    if matches!(end, End::Close | End::Gone | End::Dead) {
-        service.driver.drop_all(Reason::CANCEL);
-        return None;
-    }
-    tracing::debug!(?end, "downstream connection ends");
-    let (socket, words) = service.driver.into_final_output();
-    Some((end, socket, words))
 }
 
 /// A connection that is being served.
 struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
-    held: HeldOutput<'a, A>,
+    held: HeldOutput<A>,
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
     member: &'a ConnectionHandle,

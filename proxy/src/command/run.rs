@@ -396,6 +396,7 @@ impl RunArgs {
         settings.exports.annotated = self.identity.resource();
         let contradicted = self.origins.iter().filter_map(SettingOrigin::finding);
         settings.started.contradicted = contradicted.collect();
+        settings.started.read_namespaces = settings.read_namespaces();
         settings.origins.clone_from(&self.origins);
         settings.reread.clone_from(&self.reread);
         Ok(settings)

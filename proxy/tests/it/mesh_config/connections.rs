@@ -156,7 +156,7 @@ fn idle_connections_and_streams_end_in_the_time_that_the_mesh_says() {
     );
     let request = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n";
     let mut client = Raw::connect(mesh.proxy.edge);
-    assert_eq!(client.send(request).reply().status, 408);
+    assert!(client.send(request).is_closed());
 }
 
 #[test]

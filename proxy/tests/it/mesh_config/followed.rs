@@ -197,11 +197,11 @@ async fn service_name_and_collector_follow_the_mesh() {
         assert_eq!(collector.resource()["service.name"], name);
     }
     let last = collector.spans().pop().unwrap();
-    let ids = collector
+    let mut ids = collector
         .spans()
         .into_iter()
         .filter_map(|span| span.attribute("istio.mesh_id"));
-    assert_eq!(ids.last().as_deref(), Some("m1"), "{last:?}");
+    assert_eq!(ids.next_back().as_deref(), Some("m1"), "{last:?}");
     assert_eq!(mesh.proxy.metric("strait_config_restart_pending", &[]), 0.0);
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::export_settings::CollectorSettings;
 use super::live::LiveSettings;
+use super::own_attributes::ATTRIBUTES_MAX;
 use super::provider_transport::ProviderTransport;
 use super::service_name;
 use super::settings::Settings;
@@ -18,9 +19,6 @@ use crate::telemetry::{
     MakeTransport, MetricPush, OtlpLog, OtlpProtocol, OtlpSignal, OtlpTotals, PushSettings,
     Telemetry, TextFormat, VALUE_BYTES_MAX,
 };
-
-/// Maximum number of attributes of the resource.
-pub(super) const ATTRIBUTES_MAX: usize = 128;
 
 /// Lets an access log send records. `worker` has the parts for requests to a provider.
 pub(super) fn set_log_exporters(

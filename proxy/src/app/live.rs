@@ -2,40 +2,21 @@
 
 use std::sync::Arc;
 
+use config_loader::diagnostic::codes::istio::TL024;
 use config_loader::resource::istio::MeshConfig;
 use config_loader::{Diagnostic, ResourceSet};
 use tokio::sync::watch;
 
 use super::origins::SettingOrigin;
+use super::own_attributes::{MESH_ID, own_attributes};
 use super::settings::Settings;
-use super::traces::{MESH_ID, log_notes, own_attributes};
+
 use crate::codec;
 use crate::control::mesh_config::AT_START;
 use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::trace_parts::OwnAttributes;
 use crate::identity::FollowedSettings;
 use crate::runtime::latest::{Slot, slot};
-
-/// Reads the settings of the process again, with another mesh configuration.
-#[derive(Clone)]
-pub struct Reread(Arc<ReadSettings>);
-
-type ReadSettings = dyn Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync;
-
-impl Reread {
-    /// Makes it from a function, whose errors are for users.
-    pub fn new(
-        read: impl Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(read))
-    }
-}
-
-impl std::fmt::Debug for Reread {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reread").finish_non_exhaustive()
-    }
-}
 
 /// Settings in effect.
 #[derive(Clone)]
@@ -88,8 +69,8 @@ impl LiveSettings {
     /// If flags do not accept a value; then nothing changes.
     pub(super) fn follow(&self, config: &MeshConfig) -> Result<FollowedSettings, String> {
         let now = self.newest();
-        if let Some(Reread(read)) = &now.reread {
-            let new = read(config)?;
+        if let Some(reread) = &now.reread {
+            let new = reread.with(config)?;
             log_notes(
                 new.trace_notes
                     .iter()
@@ -147,4 +128,9 @@ impl Settings {
             ..self.clone()
         }
     }
+}
+
+/// Logs notes about variables and addresses.
+pub(super) fn log_notes<'n>(notes: impl Iterator<Item = &'n String>) {
+    notes.for_each(|note| tracing::warn!("{TL024}: {note}"));
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::proxy_state::{ProxySpec, ProxyState};
+use config_loader::resource::istio::MeshConfig;
 use config_loader::{ApiServer, ControlSettings, ReadOptions, ResourceSet};
 
 use super::export_settings::ExportSettings;
-use super::live::Reread;
 use super::origins::{OriginKind, SettingOrigin};
 use super::trace_settings::TraceSettings;
 use super::workload::WorkloadProcess;
@@ -30,6 +30,32 @@ use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo, DurationBoun
 
 /// Flag of the number of workers.
 pub const CONCURRENCY: &str = "concurrency";
+
+/// Reads the settings of the process again, with another mesh configuration.
+#[derive(Clone)]
+pub struct Reread(Arc<ReadSettings>);
+
+type ReadSettings = dyn Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync;
+
+impl Reread {
+    /// Makes it from a function, whose errors are for users.
+    pub fn new(
+        read: impl Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(read))
+    }
+
+    /// Reads the settings.
+    pub(super) fn with(&self, config: &MeshConfig) -> Result<Settings, String> {
+        (self.0)(config)
+    }
+}
+
+impl std::fmt::Debug for Reread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reread").finish_non_exhaustive()
+    }
+}
 
 /// Settings of the process.
 #[derive(Clone, Debug)]

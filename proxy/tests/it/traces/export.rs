@@ -172,8 +172,8 @@ async fn name_of_the_service_is_the_first_that_is_given() {
             .filter_map(|(at, text)| (!is_left_out(at)).then_some(text))
             .collect();
         let start = start(&collector, &arguments, |edge| everything_to(edge, &origin));
-        // that of this machine
-        let start = start.env("POD_NAME", "");
+        // those of this machine
+        let start = start.env("POD_NAME", "").env("CONTAINER_NAME", "");
         let start = variables
             .iter()
             .fold(start, |start, (name, value)| start.env(name, value));

@@ -62,7 +62,7 @@ impl LiveSettings {
         started
     }
 
-    /// Puts the values of a mesh configuration into effect. Returns those that snapshots are made with.
+    /// Puts the values of a mesh configuration into effect. Returns the values that snapshots are made with.
     ///
     /// # Errors
     ///

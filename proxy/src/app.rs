@@ -6,8 +6,11 @@ mod dumped_resources;
 mod export_settings;
 mod exports;
 mod handover;
+mod live;
+mod named_collector;
 mod names;
 mod origins;
+mod own_attributes;
 pub mod pages;
 mod pool_sweep;
 mod provider_transport;
@@ -59,13 +62,15 @@ use self::admin_sockets::AdminSockets;
 pub use self::export_settings::{CollectorSettings, ExportSettings};
 use self::exports::{push_metrics, set_log_exporters};
 use self::handover::{EndReceiver, InheritedSockets};
+use self::live::LiveSettings;
 pub use self::origins::{OriginKind, SettingOrigin};
 use self::pool_sweep::sweep;
 use self::provider_transport::worker_without_listeners;
 use self::settings::build_info;
-pub use self::settings::{CONCURRENCY, OutboundDrain, Settings};
+pub use self::settings::{CONCURRENCY, OutboundDrain, Reread, Settings};
 use self::shutdown::Shutdown;
 use self::signals::{ReloadSignals, SignalAction, Signals};
+use self::sources::Followed;
 pub use self::sources::unreadable;
 pub use self::start_error::StartError;
 use self::start_error::{broken, failed};
@@ -156,6 +161,8 @@ struct App {
     workload: Workload,
     /// Handover to another process.
     ends: EndReceiver,
+    /// Notified of settings that have changed.
+    changes: watch::Receiver<Arc<Settings>>,
     /// File watches; dropping them ends the watching.
     watches: (Watch, [Option<Watch>; 3]),
 }
@@ -163,22 +170,20 @@ struct App {
 impl App {
     async fn start(
         settings: Settings,
-        logging: LogControl,
+        log: LogControl,
         quit: Arc<Notify>,
     ) -> Result<Self, StartError> {
         let signals = ReloadSignals::listen()?;
         let workload = Workload::find(settings.exit_with.as_ref())?;
-        let propagation = Arc::default();
-        let (found, watches, reported) = sources::follow(&settings, &propagation)?;
-        let settings = settings.with_proxy_configs(&found.borrow().set);
-        let (telemetry, mut reports) = open_reports(&settings, propagation)?;
-        let mut inheritance = InheritedSockets::of(&settings)?;
-        let sockets = AdminSockets::open(&settings, inheritance.opened()).await?;
+        let (live, changes) = LiveSettings::new(&settings);
+        let (settings, propagation, (found, watches, reported)) = follow(settings, &live)?;
+        let (telemetry, mut reports) = open_reports(&settings, &live, propagation)?;
+        let (mut inheritance, sockets) = open_sockets(&settings).await?;
         let registry = Arc::new(Registry::seeded(rand::random()));
         let (certificates, slot, quarantine): (Arc<Store>, _, Quarantine) = Default::default();
         let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
-        let parts = sender_parts(&settings, &slot, &telemetry, &registry);
-        let publisher = reports.used_by(publisher, &settings, &telemetry, parts.clone());
+        let parts = sender_parts(&live, &slot, &telemetry, &registry);
+        let publisher = reports.used_by(publisher, &live, &telemetry, parts.clone());
         let (follower, names) = follower(&settings, &registry)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let mut control = Control {
@@ -194,7 +199,6 @@ impl App {
             directories: Directories::new(),
             delivered: delivered(&settings, &telemetry),
             logged: LoggedDiagnostics::default(),
-            read_namespaces: settings.read_namespaces(),
             started: settings.started.clone(),
         };
         let key_sets = put_in_effect(&mut control, &settings, &slot, parts).await?;
@@ -202,12 +206,13 @@ impl App {
         let status_table = inheritance.status_table(settings.concurrency.get())?;
         let shared = worker::Shared::new(wanted, &telemetry, drain_watch, &status_table);
         let signals = signals.and_end()?;
-        let workers = start_workers(&settings, &shared, &slot, &registry, &reports)?;
+        let workers = start_workers(&live, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
-        reports.push_metrics(&settings, reports.exposition(&telemetry, &logging, &slot))?;
+        let exposition = reports.exposition(&telemetry, &log, &slot, &registry);
+        reports.push_metrics(&live, exposition)?;
         let sources = pages::Sources {
-            exposition: reports.exposition(&telemetry, &logging, &slot),
+            exposition: reports.exposition(&telemetry, &log, &slot, &registry),
             slot,
             certificates,
             journal: Arc::clone(registry.journal()),
@@ -218,7 +223,8 @@ impl App {
             quit: Arc::clone(&quit),
             telemetry,
             settings: settings.clone(),
-            logging,
+            live,
+            logging: log,
         };
         Ok(Self {
             shutdown,
@@ -228,6 +234,7 @@ impl App {
             signals,
             workload,
             ends: inheritance.serve(sockets, sources),
+            changes,
             watches,
         })
     }
@@ -242,6 +249,7 @@ impl App {
                     SignalAction::Reload => self.reload(),
                     SignalAction::Reopen => self.reports.access_log.reopen(),
                 },
+                Ok(()) = self.changes.changed() => self.follow(),
                 () = self.quit.notified() => break,
                 () = self.shutdown.run() => break,
                 () = self.workload.ended() => {
@@ -273,6 +281,14 @@ impl App {
         ended
     }
 
+    /// Puts limits and drain times of changed settings into effect.
+    fn follow(&mut self) {
+        let settings = Arc::clone(&self.changes.borrow_and_update());
+        let of_listener = settings.listener_connections_max;
+        (self.workers).limit_connections(settings.connections_max, of_listener);
+        self.shutdown.follow(&settings);
+    }
+
     /// Reads all files again, changed or not, and reopens the access log.
     fn reload(&self) {
         tracing::info!("SIGHUP: reading all files again, reopening the access log");
@@ -283,13 +299,34 @@ impl App {
     }
 }
 
+/// Follows the sources, with statistics of them. Returns the settings with the values of ProxyConfigs.
+fn follow(
+    settings: Settings,
+    live: &LiveSettings,
+) -> Result<(Settings, Arc<PropagationStats>, Followed), StartError> {
+    let propagation = Arc::default();
+    let followed = sources::follow(&settings, live, &propagation)?;
+    let settings = live.with_proxy_configs(settings, &followed.0.borrow().set);
+    Ok((settings, propagation, followed))
+}
+
+/// Opens the sockets of the admin pages, unless they are inherited.
+async fn open_sockets(settings: &Settings) -> Result<(InheritedSockets, AdminSockets), StartError> {
+    let mut inheritance = InheritedSockets::of(settings)?;
+    let sockets = AdminSockets::open(settings, inheritance.opened()).await?;
+    Ok((inheritance, sockets))
+}
+
 /// Makes the metrics, and opens the reports of workers.
 fn open_reports(
     settings: &Settings,
+    live: &LiveSettings,
     propagation: Arc<PropagationStats>,
 ) -> Result<(Arc<Telemetry>, Reports), StartError> {
-    let telemetry = Telemetry::with(settings.concurrency.get(), build_info(), propagation);
-    let reports = Reports::open(settings, &telemetry)?;
+    let bounds = Arc::clone(&settings.duration_bounds);
+    let workers = settings.concurrency.get();
+    let telemetry = Telemetry::with(workers, build_info(), propagation, bounds);
+    let reports = Reports::open(settings, live, &telemetry)?;
     Ok((telemetry, reports))
 }
 
@@ -365,10 +402,14 @@ struct Reports {
 }
 
 impl Reports {
-    fn open(settings: &Settings, telemetry: &Arc<Telemetry>) -> Result<Self, StartError> {
+    fn open(
+        settings: &Settings,
+        live: &LiveSettings,
+        telemetry: &Arc<Telemetry>,
+    ) -> Result<Self, StartError> {
         Ok(Self {
             access_log: Arc::new(open_access_log(settings)?),
-            traces: Traces::new(settings, telemetry),
+            traces: Traces::new(settings, live, telemetry),
             push_totals: settings.exports.metrics.as_ref().map(|_| Arc::default()),
             push: None,
         })
@@ -378,11 +419,11 @@ impl Reports {
     fn used_by(
         &self,
         publisher: Publisher,
-        settings: &Settings,
+        live: &LiveSettings,
         telemetry: &Arc<Telemetry>,
         senders: impl Fn() -> WorkerParts + Clone + Send + Sync + 'static,
     ) -> Publisher {
-        set_log_exporters(&self.access_log, settings, telemetry, senders.clone());
+        set_log_exporters(&self.access_log, live, telemetry, senders.clone());
         let publisher = publisher.with_access_log(&self.access_log);
         publisher.with_exporter(self.traces.starter(senders))
     }
@@ -392,22 +433,23 @@ impl Reports {
         telemetry: &Arc<Telemetry>,
         log: &LogControl,
         slot: &SnapshotSlot,
+        registry: &Arc<Registry>,
     ) -> Exposition {
-        let slot = Arc::clone(slot);
+        let (slot, registry) = (Arc::clone(slot), Arc::clone(registry));
         Exposition::new(Arc::clone(telemetry), Arc::clone(&self.access_log))
             .with_logs(log.clone(), self.traces.exporter().cloned())
             .with_push(self.push_totals.clone())
-            .with_services(move || admin::service_states(&slot.load()))
+            .with_services(move || admin::service_states(&slot.load(), &registry))
     }
 
     /// Starts to send metrics, if settings say so.
     fn push_metrics(
         &mut self,
-        settings: &Settings,
+        live: &LiveSettings,
         exposition: Exposition,
     ) -> Result<(), StartError> {
         if let Some(totals) = &self.push_totals {
-            self.push = push_metrics(settings, exposition, totals)?;
+            self.push = push_metrics(live, exposition, totals)?;
         }
         Ok(())
     }
@@ -441,7 +483,7 @@ fn unrouted(telemetry: &Telemetry) -> Arc<RequestStats> {
 
 /// Returns the parts of a worker that sends telemetry to a provider, which has no listeners and logs nothing.
 fn sender_parts(
-    settings: &Settings,
+    live: &LiveSettings,
     slot: &SnapshotSlot,
     telemetry: &Arc<Telemetry>,
     registry: &Arc<Registry>,
@@ -451,7 +493,7 @@ fn sender_parts(
         Arc::clone(telemetry),
         Arc::clone(registry),
     );
-    let settings = settings.exchange.clone();
+    let settings = Arc::clone(&live.exchange);
     move || WorkerParts {
         id: WorkerId::CONTROL,
         snapshot: Arc::clone(&slot),
@@ -460,7 +502,7 @@ fn sender_parts(
         access_log: AccessLogger::off(),
         traces: TraceParts::default(),
         registry: Arc::clone(&registry),
-        settings: settings.clone(),
+        settings: Arc::clone(&settings),
         resolve: None,
         private: Arc::default(),
         seed: rand::random(),
@@ -468,22 +510,24 @@ fn sender_parts(
 }
 
 fn start_workers(
-    settings: &Settings,
+    live: &LiveSettings,
     shared: &worker::Shared,
     slot: &SnapshotSlot,
     registry: &Arc<Registry>,
     reports: &Reports,
 ) -> Result<Workers, StartError> {
+    let settings = &*live.newest();
     let threads = worker::Settings {
         concurrency: settings.concurrency,
-        codec: settings.codec.clone(),
+        codec: Arc::clone(&live.codec),
         listener: listener::Settings {
             connections_max: settings.connections_max,
+            listener_connections_max: settings.listener_connections_max,
             ..listener::Settings::default()
         },
     };
     let unrouted = unrouted(&shared.telemetry);
-    let exchange = settings.exchange.clone();
+    let exchange = Arc::clone(&live.exchange);
     let resolve = names::resolver(settings)?;
     let private: Arc<[_]> = settings
         .health
@@ -506,7 +550,7 @@ fn start_workers(
             access_log: access_log.logger(id),
             traces: trace_parts(id),
             registry: Arc::clone(&registry),
-            settings: exchange.clone(),
+            settings: Arc::clone(&exchange),
             resolve: resolve.clone(),
             private: Arc::clone(&private),
             seed: rand::random(),

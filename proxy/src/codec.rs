@@ -9,6 +9,7 @@ mod date;
 mod extended_connect;
 mod handler;
 pub mod handshake;
+mod held_output;
 pub mod http1;
 pub mod http2;
 pub mod opaque;

@@ -4,6 +4,7 @@
 //! input is wrong, 2 the usage is wrong, 70 an internal error.
 
 mod admin_client;
+mod annotations;
 
 pub mod args;
 
@@ -53,9 +54,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use config_loader::resource::istio::MeshConfig;
 
 pub use exit::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE};
 use exit::{counted, report};
+
+use crate::app::Reread;
 
 const ABOUT: &str = "Strait routes live traffic by the mesh YAML that you already have.
 
@@ -165,6 +169,36 @@ fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = args.collect();
     let command = precedence::prefer_command_line(command_line(), &args);
     let offered = precedence::Offered::of(&command, &args);
+    let mut cli = read(&args, &offered)?;
+    if let Command::Run(run) = &mut cli.command {
+        run.reread = Some(reread(args, offered));
+    }
+    Ok(cli)
+}
+
+/// Returns a function that reads this command line of `strait run` again. `offered` are the values that resources had for its
+/// flags at the start.
+fn reread(args: Vec<OsString>, offered: precedence::Offered) -> Reread {
+    Reread::new(move |config: &MeshConfig| {
+        let offered = offered.with_mesh(config);
+        let cli = read(&args, &offered).map_err(|error| {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            line.trim_start_matches("error: ").to_owned()
+        })?;
+        match cli.command {
+            Command::Run(mut run) => {
+                run.identity.mesh_config = offered.instead();
+                run.settings()
+            }
+            _ => Err("this is not the command `run`".to_owned()),
+        }
+    })
+}
+
+/// Parses the command line with the values that resources have for its flags.
+fn read(args: &[OsString], offered: &precedence::Offered) -> Result<Cli, clap::Error> {
+    let command = precedence::prefer_command_line(command_line(), args);
     let command = offered.as_defaults(command);
     let matches = command.try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;

@@ -209,10 +209,16 @@ impl SourcesState {
 
     /// Returns the started identity with the current settings of all files.
     pub fn identity(&self, started: &Identity) -> Identity {
-        let mut identity = self.members.identity(started);
+        let mut identity = started.clone();
         if let Some(config) = &self.mesh.config {
             identity.mesh_config = Arc::clone(config);
         }
+        if let Some(followed) = &self.mesh.followed {
+            identity.follow(followed);
+        }
+        let told = self.members.settings.as_deref();
+        let told = told.unwrap_or(&started.members);
+        identity.members = remote_clusters::with_networks(told, &identity.mesh_config.networks);
         if let Some(labels) = &self.labels {
             identity.labels.clone_from(&labels.0);
         }
@@ -272,8 +278,6 @@ pub struct Control {
     pub delivered: watch::Receiver<Delivered>,
     /// Diagnostics that have been logged.
     pub logged: LoggedDiagnostics,
-    /// Namespaces that servers are asked for; empty for all.
-    pub read_namespaces: Vec<String>,
     /// Settings that the proxy was started with.
     pub started: Started,
 }
@@ -283,8 +287,12 @@ pub struct Control {
 pub struct Started {
     /// Values of its ProxyConfigs.
     pub configs: ProxyConfigValues,
-    /// Findings about settings of this proxy alone, and about resources that flags contradict.
+    /// Findings about settings of this proxy alone, and about ProxyConfigs that flags contradict.
     pub findings: Vec<Diagnostic>,
+    /// Namespaces that servers are asked for; empty for all.
+    pub read_namespaces: Vec<String>,
+    /// Findings about values of the mesh configuration and of settings of this proxy that flags contradict.
+    pub contradicted: Vec<Diagnostic>,
 }
 
 /// Tells workers which listeners to open, and to check their connections again when a security policy changes.
@@ -330,7 +338,7 @@ impl Control {
         let identity = self.publisher.identity();
         let config = found.mesh.config.as_ref().unwrap_or(&identity.mesh_config);
         let config = Arc::clone(config);
-        let read = &self.read_namespaces;
+        let read = &self.started.read_namespaces;
         let invisible = selected::findings(&found.set, &config, identity, read);
         found.diagnostics.extend(invisible);
         found.set = self.publisher.select(found.set, &config);
@@ -349,6 +357,8 @@ impl Control {
         diagnostics.extend(found.members.diagnostics);
         diagnostics.extend(found.mesh.diagnostics);
         diagnostics.extend(self.started.findings.iter().cloned());
+        let contradicted = found.mesh.contradicted;
+        diagnostics.extend(contradicted.unwrap_or_else(|| self.started.contradicted.clone()));
         let configs = ProxyConfigValues::of(&found.set, self.publisher.identity());
         let changed = configs.finding(&self.started.configs);
         let is_pending = found.mesh.needs_restart || changed.is_some();
@@ -369,12 +379,12 @@ impl Control {
         }
         let settings = found.members.settings.as_ref();
         let mut knows_more = settings.is_some_and(|settings| {
-            let networks = &self.publisher.identity().mesh_config.networks;
-            let settings = remote_clusters::with_networks(settings, networks);
+            let settings = remote_clusters::with_networks(settings, &config.networks);
             self.publisher.set_remote_clusters(&settings)
         });
-        let config = found.mesh.config.as_ref();
-        knows_more |= config.is_some_and(|config| self.publisher.set_mesh_config(config));
+        knows_more |= self.publisher.set_mesh_config(&config);
+        let followed = found.mesh.followed.as_ref();
+        knows_more |= followed.is_some_and(|followed| self.publisher.set_followed(followed));
         let labels = found.labels.as_ref();
         knows_more |= labels.is_some_and(|labels| self.publisher.set_labels(labels));
         let has_others = self.names_other_certificates(&found.set, knows_more)

@@ -77,8 +77,7 @@ pub fn run(
             return finish_head(connection, response);
         }
         worker.count(Counter::RequestsStarted);
-        let settings = &worker.settings;
-        let (hops, is_sidecar) = (settings.trusted_hops, settings.is_sidecar);
+        let (hops, is_sidecar) = worker.trust();
         let origin = Origin::of(connection, hops, is_sidecar, request.headers());
         let context = LookupContext::new(&snapshot, connection, &origin);
         let judged = Judged::of(context, request.headers_mut());
@@ -175,7 +174,7 @@ fn begin<'a>(
     origin: &Origin,
     request: &mut Request<DownstreamBody>,
 ) -> (Cleaned<'a>, Box<Record>) {
-    let settings = &worker.settings;
+    let settings = &worker.settings();
     let mut cleaned = worker.random(|rng| clean::clean(request, connection, origin, settings, rng));
     let (key, local) = (&connection.listener, connection.client.destination);
     let traced = snapshot.tracing_at(key, local);
@@ -213,7 +212,7 @@ fn find<'a>(
         return (found, cleaned);
     };
     let mut before = None;
-    if record.worker().settings.limits_before_authorization {
+    if record.worker().settings().limits_before_authorization {
         let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
         let found = limit::admit_early(found, origin, request, record);
         if limit::is_refused(&found) {

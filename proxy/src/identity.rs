@@ -110,6 +110,19 @@ impl std::fmt::Debug for Environment {
     }
 }
 
+/// Settings by flags that the mesh configuration changes while the proxy runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FollowedSettings {
+    /// Defaults of the mesh.
+    pub mesh: MeshDefaults,
+    /// Other names of the trust domain.
+    pub trust_domain_aliases: Vec<String>,
+    /// Service that counts rate limits.
+    pub rate_limit_service: Option<NamedService>,
+    /// Whether an address in the settings of proxies gets the spans that no provider gets.
+    pub traces_by_address: bool,
+}
+
 /// Pod that the proxy runs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnPod {
@@ -342,21 +355,30 @@ pub enum UnknownDestinations {
 }
 
 impl Identity {
-    /// Whether a setting of the mesh configuration, by the name of its flag, has this value. Settings that do not decide
-    /// about traffic, such as those of the log, are not compared.
-    pub fn has_setting(&self, flag: &str, value: &str) -> bool {
-        let workload = &self.workload;
-        match flag {
-            "trust-domain" => workload.trust_domain == value,
-            "trust-domain-aliases" => workload.trust_domain_aliases.join(",") == value,
-            "root-namespace" => self.root_namespace == value,
-            "outbound-traffic-policy" => {
-                (value == "ALLOW_ANY")
-                    == (self.mesh.unknown_destinations == UnknownDestinations::AllowAny)
-            }
-            "rate-limit-service" => self.rate_limit_service.is_some(),
-            _ => true,
+    /// Returns the settings that are followed.
+    pub fn followed(&self) -> FollowedSettings {
+        FollowedSettings {
+            mesh: self.mesh,
+            trust_domain_aliases: self.workload.trust_domain_aliases.clone(),
+            rate_limit_service: self.rate_limit_service.clone(),
+            traces_by_address: self.traces_by_address,
         }
+    }
+
+    /// Replaces the settings that are followed.
+    pub fn follow(&mut self, settings: &FollowedSettings) {
+        let FollowedSettings {
+            mesh,
+            trust_domain_aliases,
+            rate_limit_service,
+            traces_by_address,
+        } = settings;
+        self.mesh = *mesh;
+        self.workload
+            .trust_domain_aliases
+            .clone_from(trust_domain_aliases);
+        self.rate_limit_service.clone_from(rate_limit_service);
+        self.traces_by_address = *traces_by_address;
     }
 
     /// Returns the identity without settings of the mesh configuration that no part of a snapshot is made from.
@@ -383,8 +405,8 @@ impl Identity {
             // in effect by the resources and the certificates that they select
             authorities: _,
             namespaces: _,
-            // read at the start
-            networks: _,
+            networks,
+            // in effect by values of flags
             disables_tracing: _,
             flags: _,
             exports: _,
@@ -396,6 +418,7 @@ impl Identity {
             traffic: traffic.clone(),
             cluster_local: cluster_local.clone(),
             serves_localhost: *serves_localhost,
+            networks: networks.clone(),
             ..MeshConfig::default()
         };
         Self {

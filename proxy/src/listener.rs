@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::codec::transport::Transport;
 use crate::codec::{self, Downstream, Handler};
-use crate::runtime::admission::{Admission, AdmissionPermit};
+use crate::runtime::admission::{Admission, AdmissionPermit, ListenerConnections};
 use crate::runtime::drain::{self, Stage};
 use crate::snapshot::ListenerKey;
 use crate::telemetry::Counter;
@@ -37,6 +37,8 @@ pub struct Settings {
     /// Maximum downstream connections of the process, if its limit of open files permits. Beyond it, connections are
     /// closed as soon as they are accepted, and counted. Default: 65,536.
     pub connections_max: usize,
+    /// Maximum downstream connections of one listener, in the same way. Default: no limit.
+    pub listener_connections_max: usize,
 }
 
 impl Default for Settings {
@@ -44,6 +46,7 @@ impl Default for Settings {
         Self {
             backlog: 4096,
             connections_max: 65_536,
+            listener_connections_max: usize::MAX,
         }
     }
 }
@@ -67,10 +70,18 @@ pub struct ListenerContext<A> {
     pub codec: Rc<codec::Server<A>>,
 }
 
+/// Listener of the sockets of one worker, with the number of its connections.
+#[derive(Debug)]
+struct Entry {
+    key: Arc<ListenerKey>,
+    connections: ListenerConnections,
+}
+
 impl<A: Handler> ListenerContext<A> {
     /// Processes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
-    fn take(&self, transport: Transport, listener: &Arc<ListenerKey>, remote: SocketAddr) {
-        let Some(mut slot) = self.admission.admit(self.worker) else {
+    fn take(&self, transport: Transport, entry: &Entry, remote: SocketAddr) {
+        let listener = &entry.key;
+        let Some(mut slot) = self.admission.admit_to(self.worker, &entry.connections) else {
             self.codec.count(Counter::DownstreamRejectedLimit);
             return;
         };

@@ -1,5 +1,5 @@
-//! Runtime support: threads, supervised tasks, a coarse clock, admission, drain, readiness, and sockets of intercepted
-//! connections.
+//! Runtime support: threads, supervised tasks, a coarse clock, values that are replaced, admission, drain, readiness, and sockets of
+//! intercepted connections.
 //!
 //! Independent of requests and configuration; used by every row above.
 
@@ -9,6 +9,7 @@ pub mod clock;
 pub mod drain;
 pub mod gather;
 pub mod interception;
+pub mod latest;
 pub mod open_files;
 pub mod ready;
 pub mod task;

@@ -10,8 +10,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-
 mod authentication;
 mod detected;
 mod direction;
@@ -39,6 +37,7 @@ pub use tracing::{Collector, CollectorHeader, SideTracing, TagFormats, Traced, T
 pub use virtual_host::{Destination, INVALID_BACKEND, Mirror, Route, VirtualHost};
 
 use crate::jwks::RemoteKeys;
+use crate::runtime::latest::Slot;
 use crate::telemetry::{MetricChanges, RequestTags};
 use traffic::balance::HashKey;
 use traffic::cluster::Cluster;
@@ -477,4 +476,4 @@ impl Snapshot {
 }
 
 /// The place where snapshots are published; workers read it through `arc_swap::Cache`.
-pub type SnapshotSlot = Arc<ArcSwap<Snapshot>>;
+pub type SnapshotSlot = Slot<Snapshot>;

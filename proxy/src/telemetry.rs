@@ -19,19 +19,19 @@ pub use log::{LogControl, LogError, LogFilterError};
 pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
 pub(crate) use otlp::protobuf;
 pub use otlp::{
-    Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeTls, MakeTransport,
-    MetricPush, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal, OtlpTotals, PushSettings,
-    SpanFormat, SpanQueue, Transport,
+    Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeResource, MakeTls,
+    MakeTransport, MetricPush, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal, OtlpTotals,
+    PushSettings, SpanFormat, SpanQueue, Transport,
 };
 pub use request_tags::{MetricChanges, RequestTags};
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, CloseReason, ConnectionProtocol,
-    ConnectionTotals, ControlStats, Counter, Decided, DestinationState, ErrorCount, FamilyRule,
-    Gauge, IdentityState, LimitState, ListenerStats, MemberLabels, MemberState, MemberTally,
-    MetricRules, PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally, PropagationStats,
-    RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally, Reporter, RequestLabels,
-    RequestProtocol, RequestRecord, RequestStats, ResponseFlags, RouteStats, RuleStats, Security,
-    Service, ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage, StatsRegistry,
-    TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag, VARIANTS_MAX,
-    WorkerCounters, WorkerId, Workload, names,
+    ConnectionTotals, ControlStats, Counter, Decided, DestinationState, DurationBounds, ErrorCount,
+    FamilyRule, Gauge, IdentityState, LimitState, ListenerStats, MemberLabels, MemberState,
+    MemberTally, MetricRules, PlaintextCount, PlaintextStats, PolicyLabels, PolicyTally,
+    PropagationStats, RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally, Reporter,
+    RequestLabels, RequestProtocol, RequestRecord, RequestStats, ResponseFlags, RouteStats,
+    RuleStats, Security, Service, ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage,
+    StatsRegistry, TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag,
+    VARIANTS_MAX, WorkerCounters, WorkerId, Workload, names,
 };

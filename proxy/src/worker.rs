@@ -21,6 +21,7 @@ use crate::listener::handoff::{self, HandedOff, Handoff};
 use crate::listener::reconcile::{self, Wanted};
 use crate::listener::{self, ListenerContext, ListenerStatusTable};
 use crate::runtime::admission::Admission;
+use crate::runtime::latest::Slot;
 use crate::runtime::{drain, open_files, threads};
 use crate::snapshot::{Direction, Listener, ListenerKey};
 use crate::telemetry::{Telemetry, WorkerId};
@@ -32,18 +33,8 @@ pub struct Settings {
     pub concurrency: NonZeroUsize,
     /// Limits of listeners.
     pub listener: listener::Settings,
-    /// Limits and timeouts of connections.
-    pub codec: codec::Settings,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            concurrency: threads::default_concurrency(),
-            listener: listener::Settings::default(),
-            codec: codec::Settings::default(),
-        }
-    }
+    /// Slot of the limits and timeouts of connections.
+    pub codec: Slot<codec::Settings>,
 }
 
 /// State that all workers share with the control thread.
@@ -104,7 +95,9 @@ where
         let message = format!("at most {WORKERS_MAX} workers, not {count}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    let admission = Admission::new(count, connections_max(settings.listener.connections_max));
+    let max = connections_max(settings.listener.connections_max);
+    let admission = Admission::new(count, max);
+    admission.set_max(max, settings.listener.listener_connections_max);
     let (senders, receivers) = handoff::channels(count);
     let mut workers = Workers {
         threads: Vec::with_capacity(count),
@@ -132,6 +125,12 @@ where
 }
 
 impl Workers {
+    /// Sets the maximum number of downstream connections, and that of one listener; open ones stay.
+    pub fn limit_connections(&self, max: usize, of_listener: usize) {
+        let allowed = open_files::connections_max(open_files::limit());
+        self.admission.set_max(max.min(allowed), of_listener);
+    }
+
     /// Waits for all threads to end; blocks. Call it after the drain has been triggered.
     ///
     /// # Errors
@@ -195,7 +194,7 @@ impl<A: Handler> Handler for Recorded<A> {
     }
 
     fn server_header(&self, key: &ListenerKey, local: SocketAddr) -> Option<HeaderValue> {
-        let settings = &self.worker.settings;
+        let settings = self.worker.settings();
         let is_outbound = |listener: &Arc<Listener>| listener.direction == Direction::Outbound;
         let snapshot = self.worker.snapshot();
         match settings.is_sidecar && snapshot.listener(key, local).is_some_and(is_outbound) {

@@ -20,6 +20,8 @@ pub enum Kind {
     ConnectTimeout,
     /// The body of the downstream request broke off.
     DownstreamBody,
+    /// The downstream request was not complete in time.
+    DownstreamTimeout,
     /// The reference to the backend is not valid.
     ///
     /// Source: `backendRefs` of the Gateway API.
@@ -97,7 +99,7 @@ impl Error {
             Kind::ConnectFailed | Kind::ConnectTimeout | Kind::UpstreamRefusedStream => {
                 (Origin::Upstream, Retry::Always)
             }
-            Kind::DownstreamBody => (Origin::Downstream, Retry::Never),
+            Kind::DownstreamBody | Kind::DownstreamTimeout => (Origin::Downstream, Retry::Never),
             Kind::InvalidBackend
             | Kind::NoCluster
             | Kind::NoHealthyUpstream
@@ -167,6 +169,7 @@ impl fmt::Display for Error {
             Kind::ConnectFailed => "upstream connection failed",
             Kind::ConnectTimeout => "upstream connection timed out",
             Kind::DownstreamBody => "downstream body broke off",
+            Kind::DownstreamTimeout => "downstream request was not complete in time",
             Kind::InvalidBackend => "reference to the backend is not valid",
             Kind::NoCluster => "destination is not known",
             Kind::NoHealthyUpstream => "no healthy upstream",

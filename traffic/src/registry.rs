@@ -222,6 +222,14 @@ impl Registry {
         Arc::clone(state)
     }
 
+    /// Numbers of the endpoints of a scope that have requests in flight.
+    pub fn busy(&self, scope: &str) -> Vec<u64> {
+        let endpoints = self.endpoints.get(scope);
+        let states = endpoints.iter().flat_map(|endpoints| endpoints.values());
+        let busy = states.filter(|state| state.active() > 0);
+        busy.map(|state| state.id).collect()
+    }
+
     /// The state of a cluster, created on first use.
     pub fn cluster(&self, name: &str) -> Arc<ClusterState> {
         if let Some(state) = self.clusters.get(name) {

@@ -34,7 +34,7 @@ pub use control::{BuildInfo, CertificateState, ControlStats, IdentityState, Relo
 pub use exemplars::{Exemplar, TracedRequest};
 pub use flags::{ResponseFlags, UnknownFlag};
 pub use guard::{TagGuard, TagTable};
-pub use histogram::BUCKET_BOUNDS;
+pub use histogram::{BUCKET_BOUNDS, DurationBounds};
 pub use labels::{Reporter, RequestLabels, Service, UNKNOWN, Workload};
 pub use members::{
     DestinationState, LimitState, MemberLabels, MemberState, MemberTally, ReplayCause,
@@ -91,14 +91,19 @@ pub struct Telemetry {
 impl Telemetry {
     /// Creates zeroed cells for this number of workers.
     pub fn new(workers: usize, build: BuildInfo) -> Arc<Self> {
-        Self::with(workers, build, Arc::default())
+        Self::with(workers, build, Arc::default(), Arc::default())
     }
 
-    /// Creates zeroed cells for this number of workers, beside statistics of sources.
-    pub fn with(workers: usize, build: BuildInfo, propagation: Arc<PropagationStats>) -> Arc<Self> {
+    /// Creates zeroed cells for this number of workers, beside statistics of sources, with these buckets of durations.
+    pub fn with(
+        workers: usize,
+        build: BuildInfo,
+        propagation: Arc<PropagationStats>,
+        bounds: Arc<DurationBounds>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             counters: WorkerCounters::new(workers),
-            stats: StatsRegistry::new(workers),
+            stats: StatsRegistry::new(workers).with_bounds(bounds),
             control: ControlStats::new(build),
             plaintext: PlaintextStats::default(),
             tags: Arc::new(TagGuard::new(workers)),

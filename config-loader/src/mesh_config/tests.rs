@@ -369,11 +369,17 @@ fn networks_of_the_config_map_are_read() {
     assert_eq!(network.gateway, Some(("gw.test".into(), 15443)));
     assert_eq!(
         lines(&found),
-        [
-            "mesh.yaml:9:7 MC101 networks.n2.endpoints[1]",
-            "mesh.yaml:12:7 MC101 networks.n2.gateways[1]",
-        ]
+        ["mesh.yaml:12:7 MC101 networks.n2.gateways[1]"]
     );
-    let wrong = text.replace("15443", "0");
-    assert!(MeshConfig::parse(&"mesh.yaml".into(), &wrong).is_err());
+    for (address, name) in [("10.1.2.3", "n2"), ("11.1.2.3", ""), ("::1", "")] {
+        assert_eq!(
+            config.network_of(address.parse().unwrap()),
+            name,
+            "{address}"
+        );
+    }
+    for (right, wrong) in [("15443", "0"), ("10.0.0.0/8", "10.0.0.0/40")] {
+        let wrong = text.replace(right, wrong);
+        assert!(MeshConfig::parse(&"mesh.yaml".into(), &wrong).is_err());
+    }
 }

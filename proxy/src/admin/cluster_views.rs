@@ -11,7 +11,9 @@ use traffic::balance::EndpointIdx;
 use traffic::cluster::federation::Pool;
 use traffic::cluster::priorities::{Health, Share};
 use traffic::cluster::{Cluster, Federation, PickTables, RetryLimit};
-use traffic::registry::{AFFINITY_ENTRIES_MAX, ClusterId, ClusterState, Health as EndpointHealth};
+use traffic::registry::{
+    AFFINITY_ENTRIES_MAX, ClusterId, ClusterState, Health as EndpointHealth, Registry,
+};
 
 /// Returns the views of all clusters, by name.
 pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
@@ -139,22 +141,23 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
 }
 
 /// Returns the state of destinations, and of the Kubernetes clusters of federated services, for gauges.
-pub fn service_states(snapshot: &Snapshot) -> ServiceStates {
+pub fn service_states(snapshot: &Snapshot, registry: &Registry) -> ServiceStates {
     ServiceStates {
-        destinations: destination_states(snapshot),
+        destinations: destination_states(snapshot, registry),
         members: remote_cluster_states(snapshot),
     }
 }
 
 /// Returns the endpoints and limits of the destinations that have had a request.
-fn destination_states(snapshot: &Snapshot) -> Vec<DestinationState> {
+fn destination_states(snapshot: &Snapshot, registry: &Registry) -> Vec<DestinationState> {
     let clusters = snapshot.clusters.iter().flatten();
-    let used = clusters.filter(|cluster| {
+    let counted = clusters.map(|cluster| (cluster, draining(cluster, registry)));
+    let used = counted.filter(|(cluster, draining)| {
         let mut endpoints = cluster.endpoints().iter();
-        let has_events = cluster.state.events.is_used();
+        let has_events = *draining > 0 || cluster.state.events.is_used();
         has_events || endpoints.any(|endpoint| endpoint.state.requests() > 0)
     });
-    let state = |cluster: &Arc<Cluster>| {
+    let state = |(cluster, draining): (&Arc<Cluster>, usize)| {
         let mut parts = cluster.name().splitn(4, '|').skip(1);
         let [port, subset] = [parts.next(), parts.next()].map(Option::unwrap_or_default);
         let count = |is_in: fn(&EndpointHealth) -> bool| {
@@ -173,11 +176,23 @@ fn destination_states(snapshot: &Snapshot) -> Vec<DestinationState> {
             available: count(EndpointHealth::is_usable),
             ejected: count(EndpointHealth::is_ejected),
             unhealthy: count(|health| !health.is_usable() && !health.is_ejected()),
+            draining,
             limits: limits.collect(),
             events: events(&cluster.state),
         }
     };
     used.map(state).collect()
+}
+
+/// Returns the number of endpoints that have left a cluster and still have requests.
+fn draining(cluster: &Cluster, registry: &Registry) -> usize {
+    let mut busy = registry.busy(&cluster.state.name);
+    if !busy.is_empty() {
+        let endpoints = cluster.endpoints().iter();
+        let known: HashSet<u64> = endpoints.map(|endpoint| endpoint.state.id).collect();
+        busy.retain(|id| !known.contains(id));
+    }
+    busy.len()
 }
 
 /// Returns the events of a destination that have occurred.

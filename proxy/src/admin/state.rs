@@ -46,6 +46,8 @@ pub struct AdminState {
     pub quit: Source<()>,
     /// Metrics.
     pub stats: Exposition,
+    /// Whether metrics are compressed for clients that accept it.
+    pub compresses: Source<bool>,
     /// Log level.
     pub logging: LogControl,
     /// Probes of the workload's containers.

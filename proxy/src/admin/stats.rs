@@ -20,7 +20,7 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
         Err(error) => return Reply::failed(&error),
     };
     let (status, content_type) = (StatusCode::OK, format.content_type());
-    let reply = if query.accepts.gzip {
+    let reply = if query.accepts.gzip && (state.compresses)() {
         Reply::chunks(status, content_type, Gzip::new(chunks))
             .with_header(CONTENT_ENCODING, HeaderValue::from_static("gzip"))
     } else {

@@ -155,6 +155,7 @@ fn state(
         drain: count(drains),
         quit: count(quits),
         stats: Exposition::new(telemetry, Arc::new(AccessLog::off(1))),
+        compresses: Box::new(|| true),
         logging,
         app_probers: AppProbers::default(),
         hosts: AdminHosts::default(),

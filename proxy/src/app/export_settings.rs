@@ -31,6 +31,8 @@ pub struct ExportSettings {
     pub service_name: Option<String>,
     /// Further attributes of the resource.
     pub resource: BTreeMap<String, String>,
+    /// Attributes by annotations of the pod, where `resource` has none of the name.
+    pub annotated: BTreeMap<String, String>,
 }
 
 impl ExportSettings {

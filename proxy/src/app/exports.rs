@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::export_settings::CollectorSettings;
+use super::live::LiveSettings;
+use super::own_attributes::ATTRIBUTES_MAX;
 use super::provider_transport::ProviderTransport;
 use super::service_name;
 use super::settings::Settings;
@@ -13,27 +15,25 @@ use crate::control::certificates::root_store;
 use crate::exchange::WorkerParts;
 use crate::snapshot::Snapshot;
 use crate::telemetry::{
-    AccessLog, Attributes, CollectorClient, Exporter, Exposition, MakeTls, MakeTransport,
-    MetricPush, OtlpLog, OtlpProtocol, OtlpSignal, OtlpTotals, PushSettings, Telemetry, TextFormat,
-    VALUE_BYTES_MAX,
+    AccessLog, Attributes, CollectorClient, Exporter, Exposition, MakeResource, MakeTls,
+    MakeTransport, MetricPush, OtlpLog, OtlpProtocol, OtlpSignal, OtlpTotals, PushSettings,
+    Telemetry, TextFormat, VALUE_BYTES_MAX,
 };
-
-/// Maximum number of attributes of the resource.
-pub(super) const ATTRIBUTES_MAX: usize = 128;
 
 /// Lets an access log send records. `worker` has the parts for requests to a provider.
 pub(super) fn set_log_exporters(
     access_log: &AccessLog,
-    settings: &Settings,
+    live: &LiveSettings,
     telemetry: &Arc<Telemetry>,
     worker: impl Fn() -> WorkerParts + Send + Sync + 'static,
 ) {
-    if settings.exports.is_off {
+    if live.newest().exports.is_off {
         return;
     }
-    let (settings, telemetry) = (settings.clone(), Arc::clone(telemetry));
+    let (live, telemetry) = (live.clone(), Arc::clone(telemetry));
     let worker = Arc::new(worker);
     access_log.set_exporters(Box::new(move |log| {
+        let settings = live.newest();
         let (name, transport) = match &log.provider {
             None => {
                 let (collector, _) = settings.exports.logs.clone()?;
@@ -44,7 +44,7 @@ pub(super) fn set_log_exporters(
             }
             Some(provider) => (provider.to_string(), to_provider(log, &worker)?),
         };
-        let resource = resource(&settings, Some(&log.name)).into();
+        let resource = resource(&live, Some(&log.name));
         let batching = settings.exports.batching;
         let exporter = Exporter::new(OtlpSignal::Logs, batching, resource, name, &telemetry);
         if let Err(error) = exporter.start(|| transport) {
@@ -75,11 +75,11 @@ where
 ///
 /// If the thread cannot be started.
 pub(super) fn push_metrics(
-    settings: &Settings,
+    live: &LiveSettings,
     exposition: Exposition,
     totals: &Arc<OtlpTotals>,
 ) -> Result<Option<MetricPush>, StartError> {
-    let Some((collector, interval)) = settings.exports.metrics.clone() else {
+    let Some((collector, interval)) = live.newest().exports.metrics.clone() else {
         return Ok(None);
     };
     let page = move || match exposition.chunks(TextFormat::OpenMetrics) {
@@ -91,7 +91,7 @@ pub(super) fn push_metrics(
     };
     let push = PushSettings {
         interval,
-        resource: resource(settings, None).into(),
+        resource: resource(live, None),
         name: collector.requests.endpoint.to_string(),
         totals: Arc::clone(totals),
     };
@@ -117,8 +117,14 @@ pub(super) fn transport(collector: CollectorSettings) -> MakeTransport {
     CollectorClient::make(requests, tls)
 }
 
-/// Encodes the attributes of the resource; that of logs has the name of the log.
-pub(super) fn resource(settings: &Settings, log_name: Option<&str>) -> Vec<u8> {
+/// Returns a function that encodes the attributes of the resource by the settings in effect; that of logs has the name of the
+/// log.
+pub(super) fn resource(live: &LiveSettings, log_name: Option<&str>) -> MakeResource {
+    let (live, log_name) = (live.clone(), log_name.map(str::to_owned));
+    Arc::new(move || encoded(&live.newest(), log_name.as_deref()))
+}
+
+fn encoded(settings: &Settings, log_name: Option<&str>) -> Vec<u8> {
     let exports = &settings.exports;
     let identity = &settings.identity;
     let environment = &settings.exchange.environment;
@@ -127,7 +133,7 @@ pub(super) fn resource(settings: &Settings, log_name: Option<&str>) -> Vec<u8> {
     let (pod, node) = (variable("POD_NAME"), variable("NODE_NAME"));
     let namespace = identity.namespace.clone();
     let named = exports.service_name.clone();
-    let named = named.or_else(|| exports.resource.get("service.name").cloned());
+    let named = named.or_else(|| exports.resource.get(service_name::ATTRIBUTE).cloned());
     let locality = identity.locality();
     let mut locality = locality.split('/').map(str::to_owned);
     let mut attributes = BTreeMap::new();
@@ -157,9 +163,11 @@ pub(super) fn resource(settings: &Settings, log_name: Option<&str>) -> Vec<u8> {
             attributes.insert(name.to_owned(), value);
         }
     }
+    let annotated = exports.annotated.clone().into_iter();
+    attributes.extend(annotated.filter(|(name, _)| name != service_name::ATTRIBUTE));
     attributes.extend(exports.resource.clone());
     let named = named.unwrap_or_else(|| service_name::of_workload(settings));
-    attributes.insert("service.name".to_owned(), named);
+    attributes.insert(service_name::ATTRIBUTE.to_owned(), named);
     attributes.extend(log_name.map(|name| ("log_name".to_owned(), name.to_owned())));
     let mut encoded = Vec::new();
     let mut out = Attributes::new(&mut encoded, 1, ATTRIBUTES_MAX, VALUE_BYTES_MAX);

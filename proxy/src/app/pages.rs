@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use config_loader::ResourceSet;
 use tokio::sync::{Notify, watch};
 
+use super::live::LiveSettings;
 use super::origins::SettingOrigin;
 use super::settings::{Settings, build_info};
 use super::{certificates, dumped_resources, readiness};
@@ -55,6 +56,8 @@ pub struct Sources {
     pub found: watch::Receiver<SourcesState>,
     /// Settings that this proxy was started with.
     pub settings: Settings,
+    /// Settings in effect.
+    pub(super) live: LiveSettings,
     /// Level of the process log.
     pub logging: LogControl,
 }
@@ -132,20 +135,21 @@ impl Sources {
             let (slot, found) = (Arc::clone(&slot), found.clone());
             let identity = Arc::clone(&identity);
             let live = (Arc::clone(&self.telemetry), Arc::clone(&self.quarantine));
-            let origins = self.settings.origins.clone();
+            let settings = self.live.clone();
             move || {
                 let (resources, identity) = newest(&found, &identity);
                 let resources = dumped_resources::of(&resources);
                 let sources = source_views(&live.0, &live.1);
                 let dump = admin::dump(&slot.load(), resources, &identity, &sources);
-                SettingOrigin::added_to(dump, &origins)
+                SettingOrigin::added_to(dump, &settings.newest().origins)
             }
         };
-        let settings = self.settings.exchange.clone();
+        let compressed = self.live.clone();
+        let settings = self.live.exchange;
         let explain = move |question: &Question| {
             let (resources, identity) = newest(&found, &identity);
             let survey = Survey::new(&resources, &identity);
-            explain(question, &slot.load_full(), &settings, &survey)
+            explain(question, &slot.load_full(), &settings.load(), &survey)
         };
         let certificates = self.certificates;
         let journal = self.journal;
@@ -165,6 +169,7 @@ impl Sources {
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
             stats: self.exposition,
+            compresses: Box::new(move || compressed.newest().compresses),
             logging: self.logging,
             app_probers: self.settings.app_probers,
             hosts: self.settings.admin_hosts,

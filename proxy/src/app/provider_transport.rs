@@ -118,7 +118,7 @@ fn value(value: &Result<HeaderValue, Arc<str>>, worker: &Worker) -> Option<Heade
     match value {
         Ok(value) => Some(value.clone()),
         Err(variable) => {
-            let value = worker.settings.environment.get(&**variable)?;
+            let value = worker.environment.get(&**variable)?;
             HeaderValue::from_str(value).ok()
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::proxy_state::{ProxySpec, ProxyState};
+use config_loader::resource::istio::MeshConfig;
 use config_loader::{ApiServer, ControlSettings, ReadOptions, ResourceSet};
 
 use super::export_settings::ExportSettings;
@@ -25,10 +26,36 @@ use crate::control::remote_clusters::ClustersFile;
 use crate::exchange::settings::ExchangeSettings;
 use crate::identity::{Environment, Identity, MemberSettings, Mode};
 use crate::runtime::threads;
-use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo, LogSample};
+use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo, DurationBounds, LogSample};
 
 /// Flag of the number of workers.
 pub const CONCURRENCY: &str = "concurrency";
+
+/// Reads the settings of the process again, with another mesh configuration.
+#[derive(Clone)]
+pub struct Reread(Arc<ReadSettings>);
+
+type ReadSettings = dyn Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync;
+
+impl Reread {
+    /// Makes it from a function, whose errors are for users.
+    pub fn new(
+        read: impl Fn(&MeshConfig) -> Result<Settings, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(read))
+    }
+
+    /// Reads the settings.
+    pub(super) fn with(&self, config: &MeshConfig) -> Result<Settings, String> {
+        (self.0)(config)
+    }
+}
+
+impl std::fmt::Debug for Reread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reread").finish_non_exhaustive()
+    }
+}
 
 /// Settings of the process.
 #[derive(Clone, Debug)]
@@ -55,6 +82,8 @@ pub struct Settings {
     pub started: Started,
     /// Origins of settings that resources have values for.
     pub origins: Vec<SettingOrigin>,
+    /// Reads these settings again; `None` if they follow no mesh configuration.
+    pub reread: Option<Reread>,
     /// Identity of the proxy.
     pub identity: Identity,
     /// Server that issues the identity of the workload; `None` for files, or no identity.
@@ -69,6 +98,10 @@ pub struct Settings {
     pub health: Option<SocketAddr>,
     /// Address of a server with only the metrics.
     pub metrics: Option<SocketAddr>,
+    /// Buckets of durations of requests.
+    pub duration_bounds: Arc<DurationBounds>,
+    /// Whether metrics are compressed for clients that accept it.
+    pub compresses: bool,
     /// Whether a configuration without listeners is intended.
     pub allow_empty: bool,
     /// Whether the proxy becomes ready while a resource is rejected that has no last good version.
@@ -103,6 +136,8 @@ pub struct Settings {
     pub app_probers: AppProbers,
     /// Maximum number of downstream connections.
     pub connections_max: usize,
+    /// Maximum number of downstream connections of one listener.
+    pub listener_connections_max: usize,
     /// Limits of downstream connections.
     pub codec: codec::Settings,
     /// Settings of the request path.
@@ -150,6 +185,37 @@ impl Settings {
         self.started.findings.extend(effective.finding());
         self.origins.push(effective);
         self
+    }
+
+    /// Whether a setting that is read at the start, by the name of its flag, has this value.
+    pub fn has(&self, flag: &str, value: &str) -> bool {
+        let Identity {
+            workload,
+            root_namespace,
+            sockets,
+            mode,
+            ..
+        } = &self.identity;
+        let listens = |address: Option<SocketAddr>| {
+            let address = address.map_or_else(|| "off".to_owned(), |address| address.to_string());
+            *mode == Mode::Gateway || address == value
+        };
+        match flag {
+            "admin" => self.admin.to_string() == value,
+            CONCURRENCY => self.concurrency.to_string() == value,
+            "health" => self
+                .health
+                .is_some_and(|address| address.to_string() == value),
+            "http-proxy-listener" => listens(sockets.http_proxy),
+            "inbound-listener" => listens(sockets.inbound),
+            "interception-mode" => {
+                *mode == Mode::Gateway || sockets.is_transparent == (value == "TPROXY")
+            }
+            "outbound-listener" => listens(sockets.outbound),
+            "root-namespace" => root_namespace == value,
+            "trust-domain" => workload.trust_domain == value,
+            _ => true,
+        }
     }
 
     /// Returns the namespaces that servers are asked for; empty for all.

@@ -54,19 +54,21 @@ impl Shutdown {
         admission: &Arc<Admission>,
         slot: &SnapshotSlot,
     ) -> Self {
-        let times = Times {
-            pre_drain: settings.pre_drain,
-            drain_time: settings.drain_time,
-            outbound: settings.outbound_drain,
-        };
         Self {
             drain,
             admission: Arc::clone(admission),
             slot: Arc::clone(slot),
-            progress: Progress::new(times),
+            progress: Progress::new(times(settings)),
             seen: ObservedProgress::default(),
             ports: None,
             admitted: 0,
+        }
+    }
+
+    /// Takes over the times of changed settings, until a drain has begun.
+    pub(super) fn follow(&mut self, settings: &Settings) {
+        if self.progress.stage() == Stage::Serving && !self.seen.workload_gone {
+            *self.progress.times() = times(settings);
         }
     }
 
@@ -163,6 +165,15 @@ impl Shutdown {
             () = self.admission.all_emptied(), if drains_inbound && self.seen.quiet.is_none() => {}
             () = self.drain.finished(), if stage == Stage::Draining && !self.seen.finished => {}
         }
+    }
+}
+
+/// Returns the times of settings.
+fn times(settings: &Settings) -> Times {
+    Times {
+        pre_drain: settings.pre_drain,
+        drain_time: settings.drain_time,
+        outbound: settings.outbound_drain,
     }
 }
 

@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
-use config_loader::{Diagnostic, Recheck, Severity, Sources, Watch, WatchSettings};
+use config_loader::resource::istio::MeshConfig;
+use config_loader::{Diagnostic, Recheck, SettingsUpdate, Severity, Sources, Watch, WatchSettings};
 use tokio::sync::watch;
 
+use super::live::LiveSettings;
 use super::settings::Settings;
 use super::start_error::{StartError, failed};
 use crate::control::SourcesState;
-use crate::control::mesh_config::MeshConfigState;
+use crate::control::mesh_config::{self, MeshConfigState};
 use crate::control::reported_state::ReportedState;
+use crate::identity::Mode;
 use crate::telemetry::{ErrorCount, PropagationStats};
 
 /// Returns the first finding about a path that cannot be read.
@@ -31,9 +34,12 @@ pub(super) type Followed = (
 /// Loads all sources and follows them. `stats` records failures, and the time of the last contact with each server.
 pub(super) fn follow(
     settings: &Settings,
+    live: &LiveSettings,
     stats: &PropagationStats,
 ) -> Result<Followed, StartError> {
-    let (sender, found) = watch::channel(SourcesState::default());
+    let mut state = SourcesState::default();
+    state.members.settings = Some(settings.identity.members.as_slice().into());
+    let (sender, found) = watch::channel(state);
     let (states, _) = watch::channel(None);
     let sources = Sources {
         paths: settings.paths.clone(),
@@ -54,7 +60,7 @@ pub(super) fn follow(
         counts.collect()
     });
     let recheck = resources.recheck();
-    let mesh_config = follow_mesh_config(settings, sender.clone(), recheck.clone())?;
+    let mesh_config = follow_mesh_config(settings, live, sender.clone(), recheck.clone())?;
     let labels = follow_labels(settings, sender.clone(), recheck.clone())?;
     let members = follow_members(settings, sender, recheck)?;
     let files = [members, mesh_config, labels];
@@ -147,21 +153,41 @@ fn follow_labels(
     Ok(Some(watch))
 }
 
+/// Update of the mesh configuration.
+type MeshUpdate = SettingsUpdate<MeshConfig>;
+
 /// Follows the mesh configuration: the file of `--mesh-config`, else the ConfigMap `istio` of the API server, if there is
 /// one.
 fn follow_mesh_config(
     settings: &Settings,
+    live: &LiveSettings,
     sender: watch::Sender<SourcesState>,
     recheck: Recheck,
 ) -> Result<Option<Watch>, StartError> {
+    let (live, own) = (live.clone(), Arc::clone(&settings.identity.own));
+    let put = move |sender: &watch::Sender<SourcesState>, update: MeshUpdate, pending| {
+        let followed = live.follow(&update.settings);
+        let contradicted = Some(live.contradicted());
+        sender.send_modify(|found| {
+            found.mesh = MeshConfigState {
+                contradicted,
+                ..found.mesh.updated(update, &own, followed, pending)
+            };
+        });
+    };
+    let own = Arc::clone(&settings.identity.own);
     let Some(file) = settings.mesh_config.clone() else {
         if let Some(control) = &settings.control {
-            let (servers, identity) = (control.kubernetes.clone(), settings.identity.clone());
-            let namespace = identity.root_namespace.clone();
+            let (servers, started) = (control.kubernetes.clone(), settings.clone());
+            let namespace = settings.identity.root_namespace.clone();
             let updates = sender.clone();
-            let update = move |update| {
-                let state = MeshConfigState::of_config_map(update, &identity);
-                sender.send_modify(|found| found.mesh = state);
+            let update = move |mut update: MeshUpdate| {
+                let config = update.settings.of_proxy(&own);
+                let has = |flag: &str, value: &str| started.has(flag, value);
+                let is_gateway = started.identity.mode == Mode::Gateway;
+                let others = mesh_config::not_followed(&config, is_gateway, has);
+                update.diagnostics.extend(others);
+                put(&sender, update, None);
                 let recheck = recheck.clone();
                 tokio::task::spawn_blocking(move || recheck.run());
             };
@@ -175,9 +201,10 @@ fn follow_mesh_config(
         }
         return Ok(None);
     };
-    let (path, own) = (file.path.clone(), Arc::clone(&settings.identity.own));
+    let path = file.path.clone();
     let watch = config_loader::watch_settings(&path, file.config.clone(), move |update| {
-        sender.send_modify(|found| found.mesh = file.updated(update, &own));
+        let pending = file.pending(&update.settings, &own);
+        put(&sender, update, pending);
         recheck.run();
     });
     let watch = watch.map_err(failed("cannot watch the file of --mesh-config"))?;

@@ -1,57 +1,53 @@
 //! Tracing: the exporter, and what workers need.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::diagnostic::codes::istio::TL024;
-
-use super::export_settings::CollectorSettings;
-use super::exports::{ATTRIBUTES_MAX, resource, transport};
+use super::exports::resource;
+use super::live::{LiveSettings, log_notes};
+use super::named_collector::NamedCollector;
 use super::provider_transport::ProviderTransport;
-use super::service_name;
 use super::settings::Settings;
 use crate::exchange::WorkerParts;
-use crate::exchange::trace_parts::{OwnAttributes, TraceParts};
-use crate::identity::Identity;
+use crate::exchange::trace_parts::TraceParts;
 use crate::snapshot::Snapshot;
-use crate::telemetry::{Attributes, Exporter, OtlpSignal, Telemetry, VALUE_BYTES_MAX, WorkerId};
+use crate::telemetry::{Exporter, OtlpSignal, Telemetry, Transport, WorkerId};
 use traffic::registry::{Buckets, Rate};
 
 /// Tracing of the process.
 pub(super) struct Traces {
     exporter: Option<Arc<Exporter>>,
-    /// The collector of the flags.
-    collector: Option<CollectorSettings>,
-    /// Whether a provider gets the spans instead, where one is in effect.
-    is_fallback: bool,
+    /// Whether a collector gets all spans, rather than a provider where one is in effect.
+    is_fixed: bool,
+    live: LiveSettings,
     parts: TraceParts,
 }
 
 impl Traces {
     /// Makes the exporter, unless flags turn tracing off. Its thread starts with the first snapshot that needs it.
-    pub(super) fn new(settings: &Settings, telemetry: &Arc<Telemetry>) -> Self {
-        settings
-            .trace_notes
-            .iter()
-            .for_each(|note| tracing::warn!("{TL024}: {note}"));
+    pub(super) fn new(
+        settings: &Settings,
+        live: &LiveSettings,
+        telemetry: &Arc<Telemetry>,
+    ) -> Self {
+        log_notes(settings.trace_notes.iter());
         let Some(traces) = &settings.traces else {
             return Self {
                 exporter: None,
-                collector: None,
-                is_fallback: false,
+                is_fixed: false,
+                live: live.clone(),
                 parts: TraceParts::default(),
             };
         };
-        let resource = resource(settings, None).into();
-        let collector = traces.collector.clone();
-        let name = match &collector {
+        let name = match &traces.collector {
             Some(collector) => collector.requests.endpoint.to_string(),
             None => "the provider of traces".to_owned(),
         };
         let exporter = Exporter::new(
             OtlpSignal::Traces,
             traces.batching,
-            resource,
+            resource(live, None),
             name,
             telemetry,
         );
@@ -61,12 +57,12 @@ impl Traces {
         };
         Self {
             exporter: Some(Arc::new(exporter)),
-            collector,
-            is_fallback: traces.is_fallback,
+            is_fixed: traces.collector.is_some() && !traces.is_fallback,
+            live: live.clone(),
             parts: TraceParts {
                 external: rate(traces.external_rate),
                 keep: rate(traces.keep_rate),
-                own: own_attributes(settings),
+                own: Arc::clone(&live.attributes),
                 ..TraceParts::default()
             },
         }
@@ -78,22 +74,20 @@ impl Traces {
         &self,
         worker: impl Fn() -> WorkerParts + Send + Sync + 'static,
     ) -> impl Fn() + Send + 'static {
-        let (exporter, collector) = (self.exporter.clone(), self.collector.clone());
-        let is_fallback = self.is_fallback;
+        let (exporter, live, is_fixed) = (self.exporter.clone(), self.live.clone(), self.is_fixed);
         let worker = Arc::new(worker);
         move || {
             let Some(exporter) = &exporter else { return };
             let started = exporter.start(|| {
-                let address = collector.clone().map(transport);
-                let worker = Arc::clone(&worker);
+                let (worker, live) = (Arc::clone(&worker), live.clone());
                 let find = |snapshot: &Snapshot| snapshot.tracing.as_ref()?.collector.clone();
-                match address {
-                    Some(address) if !is_fallback => address,
-                    address => Box::new(move || {
-                        let address = address.map(|make| make());
-                        ProviderTransport::new(worker(), find, address)
-                    }),
-                }
+                Box::new(move || {
+                    let named: Rc<dyn Transport> = NamedCollector::new(live);
+                    if is_fixed {
+                        return named;
+                    }
+                    ProviderTransport::new(worker(), find, Some(named))
+                })
             });
             if let Err(error) = started {
                 tracing::error!(%error, "the exporter of traces cannot be started");
@@ -124,57 +118,4 @@ impl Traces {
             exporter.shut_down(wait_max).await;
         }
     }
-}
-
-/// Encodes the attributes of the proxy and its workload, which every server span has.
-fn own_attributes(settings: &Settings) -> OwnAttributes {
-    let identity = &settings.identity;
-    let label = |names: &[&str]| names.iter().find_map(|name| identity.labels.get(*name));
-    let mut node = Vec::new();
-    let mut out = Attributes::new(&mut node, 9, ATTRIBUTES_MAX, VALUE_BYTES_MAX);
-    out.text("component", "proxy");
-    out.text("node_id", node_id(identity, &settings.exchange.hostname));
-    if let Some(zone) = identity
-        .locality()
-        .split('/')
-        .nth(1)
-        .filter(|zone| !zone.is_empty())
-    {
-        out.text("zone", zone);
-    }
-    let mut istio = Vec::new();
-    let mut out = Attributes::new(&mut istio, 9, ATTRIBUTES_MAX, VALUE_BYTES_MAX);
-    let service = label(&service_name::CANONICAL_NAME);
-    let revision = label(&[
-        "service.istio.io/canonical-revision",
-        "app.kubernetes.io/version",
-        "version",
-    ]);
-    let environment = &settings.exchange.environment;
-    let mesh = environment.get("ISTIO_META_MESH_ID");
-    out.text(
-        "istio.canonical_service",
-        service.map_or("unknown", String::as_str),
-    );
-    out.text(
-        "istio.canonical_revision",
-        revision.map_or("latest", String::as_str),
-    );
-    out.text("istio.mesh_id", mesh.map_or("default", String::as_str));
-    out.text("istio.namespace", &identity.namespace);
-    out.text("istio.cluster_id", identity.member());
-    OwnAttributes {
-        node: node.into(),
-        istio: istio.into(),
-    }
-}
-
-/// Name of the proxy in the form of Envoy's node ids.
-fn node_id(identity: &Identity, host: &str) -> String {
-    let kind = match identity.mode {
-        crate::identity::Mode::Gateway => "router",
-        crate::identity::Mode::Sidecar => "sidecar",
-    };
-    let (namespace, domain) = (&identity.namespace, &identity.domain);
-    format!("{kind}~{host}.{namespace}~{namespace}.svc.{domain}")
 }

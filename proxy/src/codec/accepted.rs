@@ -124,7 +124,9 @@ impl<A: Handler> AcceptedConnection<A> {
 
     /// Deadline for the first bytes of a client on a port whose protocol is not declared.
     pub fn detection_due(&self) -> Tick {
-        self.member.now().after(self.server.timeouts.detection)
+        self.member
+            .now()
+            .after(self.server.settings().timeouts.detection)
     }
 
     /// Adds one to a counter of this worker.
@@ -150,11 +152,16 @@ impl<A: Handler> AcceptedConnection<A> {
 
     /// Waits for further bytes within the usual timeouts; `false` if none arrive, or the peer closes.
     pub fn readable(&mut self) -> impl Future<Output = bool> + '_ {
-        let mut patience = self.server.timeouts.patience();
-        if !self.socket.ahead().is_empty() {
-            patience.idle = &self.server.settings.http1.head_timeout;
-        }
-        park::readable(&mut self.socket, &self.member, patience)
+        let has_begun = !self.socket.ahead().is_empty();
+        let server = &self.server;
+        park::readable(&mut self.socket, &self.member, move |is_draining| {
+            let settings = server.settings();
+            match is_draining {
+                true => settings.timeouts.drain_idle,
+                false if has_begun => settings.http1.head_timeout,
+                false => settings.timeouts.idle,
+            }
+        })
     }
 
     /// Returns the bytes received so far, and leaves them for the codec.

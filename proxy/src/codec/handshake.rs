@@ -46,7 +46,7 @@ pub struct HandshakeSettings {
 impl<A: Handler> AcceptedConnection<A> {
     /// Performs the handshake; `None` if it fails, which is counted. The protocol inside TLS is not detected yet.
     pub async fn terminate(self: Box<Self>, terms: HandshakeSettings) -> Option<Box<Self>> {
-        let max = self.server.settings.tls.pending_max;
+        let max = self.server.settings().tls.pending_max;
         let Some(_begun) = self.server.handshakes.begin(max) else {
             self.refuse(Counter::TlsHandshakeLimit);
             return None;
@@ -88,7 +88,7 @@ impl<A: Handler> AcceptedConnection<A> {
             client_cert: client_cert(
                 &peer,
                 own.as_deref(),
-                server.settings.tls.forward_certificate,
+                server.settings().tls.forward_certificate,
             ),
             server_name: terms.server_name,
             version: peer.version.unwrap_or_default(),
@@ -115,7 +115,7 @@ impl<A: Handler> AcceptedConnection<A> {
 
     /// Returns the deadline of a handshake that begins now.
     pub fn handshake_due(&self) -> Tick {
-        self.member.now().after(self.server.settings.tls.timeout)
+        self.member.now().after(self.server.settings().tls.timeout)
     }
 
     /// Whether ALPN selected HTTP/2.

@@ -18,6 +18,7 @@ use hyper::body::SizeHint;
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
+use super::held_output::HeldOutput;
 use super::park::{LingerCause, linger};
 use super::refusal::{Refusal, RefusalReply as _};
 use super::server::Server;
@@ -51,8 +52,12 @@ impl<A: Handler> AcceptedConnection<A> {
     /// no buffers, and busy connections are not torn down between two requests.
     pub async fn http1(mut self: Box<Self>) {
         self.count_as(ConnectionProtocol::Http1);
-        (self.member).ends_after(self.server.timeouts.duration_max);
-        let park_after = self.server.settings.http1.park_after;
+        // in a block: what is borrowed would be stored while the connection waits
+        let park_after = {
+            let settings = self.server.settings();
+            (self.member).ends_after(settings.timeouts.duration_max);
+            settings.http1.park_after
+        };
         let (mut came_back_soon, mut past) = (false, ParkedState::default());
         loop {
             let wait = came_back_soon.then_some(park_after);
@@ -105,11 +110,17 @@ async fn live<A: Handler>(
 ) -> Ended<Box<AcceptedConnection<A>>> {
     let connection = &accepted.connection(DownstreamProtocol::Http1);
     let (server, member) = (&accepted.server, &accepted.member);
+    let (timeouts, policy_drain) = {
+        let settings = server.settings();
+        let timeouts = settings.timeouts.http1(&settings.http1, park_after);
+        (timeouts, settings.timeouts.policy_drain)
+    };
     let mut service = Service {
         driver: Driver::new(server, connection, accepted.socket, past),
+        held: HeldOutput::new(server),
         watchdog: Watchdog::new(member.now()),
-        timeouts: server.timeouts.http1(&server.settings.http1, park_after),
-        policy_drain: server.timeouts.policy_drain,
+        timeouts,
+        policy_drain,
     };
     let outcome = poll_fn(|cx| {
         if member.is_announced() {
@@ -142,6 +153,7 @@ async fn live<A: Handler>(
 /// Driver of a connection with its timeouts.
 struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
+    held: HeldOutput<A>,
     watchdog: Watchdog,
     timeouts: Timeouts,
     policy_drain: Duration,
@@ -178,6 +190,7 @@ impl<A: Handler> Service<'_, A> {
         if let Poll::Ready(end) = self.driver.poll(cx) {
             return Poll::Ready(Outcome::End(end));
         }
+        self.held.set(self.driver.unsent_bytes());
         let seen = self.driver.activity(member);
         let timeouts = Timeouts {
             drain_idle: member.drain_idle(self.timeouts.drain_idle),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
+use super::held_output::HeldOutput;
 use super::park::{LingerCause, linger};
 use super::server::Server;
 use super::settings::timeouts::Timeouts;
@@ -31,15 +32,20 @@ impl<A: Handler> AcceptedConnection<A> {
         self.count_as(ConnectionProtocol::Http2);
         let connection = self.connection(DownstreamProtocol::Http2);
         let (server, socket, member) = self.into_parts();
-        member.ends_after(server.timeouts.duration_max);
+        let keep_alive = {
+            let settings = server.settings();
+            member.ends_after(settings.timeouts.duration_max);
+            settings.http2.keep_alive
+        };
         let now = member.now();
         let mut service = Service {
             driver: Driver::new(&server, &connection, socket),
+            held: HeldOutput::new(&server),
             server: &server,
             connection: &connection,
             member: &member,
             farewell: GracefulShutdown::new(now),
-            keep_alive: server.settings.http2.keep_alive.map(move |interval| {
+            keep_alive: keep_alive.map(move |interval| {
                 let settings = KeepAlive {
                     interval,
                     timeout: PONG_TIMEOUT,
@@ -74,6 +80,7 @@ impl<A: Handler> AcceptedConnection<A> {
 /// A connection that is being served.
 struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
+    held: HeldOutput<A>,
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
     member: &'a ConnectionHandle,
@@ -133,8 +140,8 @@ impl<A: Handler> Service<'_, A> {
         if member.is_announced() {
             self.connection.draining.set(true);
         }
-        let settings = &self.server.settings.http2;
-        let limits = Limits::of(member, &self.server.timeouts, settings);
+        let all = self.server.settings();
+        let limits = Limits::of(member, &all.timeouts, &all.http2);
         loop {
             let now = member.now();
             match driver.poll(cx, now.0) {
@@ -143,7 +150,7 @@ impl<A: Handler> Service<'_, A> {
                 Poll::Ready(DriverEnd::Failed(reason)) => return Poll::Ready(End::Say(reason)),
                 Poll::Pending => {}
             }
-            if settings.is_abuse(driver.begun(), driver.cut()) {
+            if all.http2.is_abuse(driver.begun(), driver.cut()) {
                 driver.engine().fail(Reason::ENHANCE_YOUR_CALM);
                 return Poll::Ready(End::Abuse);
             }
@@ -156,12 +163,12 @@ impl<A: Handler> Service<'_, A> {
                 announced: self.connection.draining.get(),
                 draining: member.draining(),
             };
+            self.held.set(driver.unsent_bytes(seen.unflushed));
             let is_idle = seen.begun == seen.ended;
             if is_idle && member.ends_idle() && driver.engine().leave_for_good() {
                 continue;
             }
-            let head_timeout = self.server.settings.http1.head_timeout;
-            let head_due = head_due(&mut self.head_since, driver, head_timeout, now);
+            let head_due = head_due(&mut self.head_since, driver, all.http1.head_timeout, now);
             if now >= head_due {
                 return Poll::Ready(End::Slow);
             }

@@ -24,7 +24,7 @@ use super::accepted::{AcceptedConnection, Downstream};
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
 use super::server::scratch::Scratch;
-use super::settings::timeouts::Timeouts;
+use super::settings::Settings as ConnectionSettings;
 use super::transport::Transport;
 use crate::exchange::tcp::{DownstreamTcp, Opened, Record, Side, broken};
 use crate::runtime::clock::Tick;
@@ -261,8 +261,8 @@ impl<A: Handler> AcceptedConnection<A> {
     async fn open(&mut self, asked: DownstreamTcp) -> Option<Box<ProxiedEndpoint>> {
         self.count_as(ConnectionProtocol::Tcp);
         let opened = self.server.handler.open(asked).await?;
-        let (settings, timeouts) = (&self.server.settings.opaque, &self.server.timeouts);
-        let met = ProxiedEndpoint::new(opened, self.member.now(), settings, timeouts);
+        let settings = self.server.settings();
+        let met = ProxiedEndpoint::new(opened, self.member.now(), &settings);
         Some(Box::new(met))
     }
 
@@ -310,7 +310,7 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
 }
 
 impl ProxiedEndpoint {
-    fn new(opened: Opened, now: Tick, settings: &Settings, timeouts: &Timeouts) -> Self {
+    fn new(opened: Opened, now: Tick, settings: &ConnectionSettings) -> Self {
         let Opened {
             upstream,
             preface,
@@ -330,9 +330,9 @@ impl ProxiedEndpoint {
             record,
             moved: now,
             limits: Limits {
-                idle: idle_timeout.unwrap_or(settings.idle_timeout),
-                drain: timeouts.drain,
-                policy_drain: timeouts.policy_drain,
+                idle: idle_timeout.unwrap_or(settings.opaque.idle_timeout),
+                drain: settings.timeouts.drain,
+                policy_drain: settings.timeouts.policy_drain,
                 end: ends_at.map_or(Tick::NEVER, |end| {
                     now.after(end.saturating_duration_since(Instant::now()))
                 }),

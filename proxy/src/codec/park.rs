@@ -12,25 +12,17 @@ use super::socket::Socket;
 use crate::runtime::clock::Tick;
 use crate::telemetry::CloseReason;
 
-/// Idle timeouts of a connection. References, since every waiting connection holds one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct IdleTimeouts<'a> {
-    /// Timeout without a drain.
-    pub idle: &'a Duration,
-    /// Timeout during a drain.
-    pub drain_idle: &'a Duration,
-}
-
-/// Waits for bytes to serve; `false` if the peer closes or the connection is idle for too long.
+/// Waits for bytes to serve; `false` if the peer closes or the connection is idle for longer than `patience`, which depends on
+/// whether it drains.
 pub(super) fn readable<'a>(
     socket: &'a mut Socket,
     member: &'a ConnectionHandle,
-    patience: IdleTimeouts<'a>,
+    patience: impl Fn(bool) -> Duration + 'a,
 ) -> impl Future<Output = bool> + 'a {
     let since = member.now();
     poll_readable(socket, member, move |draining| match draining {
-        Some(drain) => (since.max(drain)).after(member.drain_idle(*patience.drain_idle)),
-        None => since.after(*patience.idle),
+        Some(drain) => (since.max(drain)).after(member.drain_idle(patience(true))),
+        None => since.after(patience(false)),
     })
 }
 

@@ -18,10 +18,10 @@ use super::date::Dates;
 use super::handler::Handler;
 use super::refusal::{Refusal, RefusalReply as _};
 use super::settings::Settings;
-use super::settings::timeouts::Timeouts;
 use super::socket::Counted;
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::{Connection, DownstreamBody};
+use crate::runtime::latest::{Latest, LatestRef, Slot};
 use crate::runtime::task::Supervisor;
 use crate::snapshot::{Chains, Direction, Handling, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
@@ -35,8 +35,7 @@ use self::scratch::Scratch;
 #[derive(Debug)]
 pub struct Server<A> {
     pub(super) handler: A,
-    pub(super) settings: Settings,
-    pub(super) timeouts: Timeouts,
+    settings: Latest<Settings>,
     pub(super) dates: Dates,
     pub(super) http2_buffers: WorkerBuffers,
     pub(super) connection_table: Rc<ConnectionTable>,
@@ -59,7 +58,7 @@ impl<A: Handler> Server<A> {
     /// Outside a `tokio::task::LocalSet`.
     pub fn new(
         handler: A,
-        settings: Settings,
+        settings: Slot<Settings>,
         telemetry: Arc<Telemetry>,
         worker: WorkerId,
     ) -> Self {
@@ -73,10 +72,9 @@ impl<A: Handler> Server<A> {
         supervisor.spawn("clock", async move { clock.run(late).await });
         Self {
             handler,
-            timeouts: settings.timeouts,
             dates: Dates::default(),
             http2_buffers: WorkerBuffers::default(),
-            settings,
+            settings: Latest::of(settings),
             connection_table,
             scratch: Scratch::new(),
             supervisor,
@@ -87,6 +85,11 @@ impl<A: Handler> Server<A> {
             known_clients: KnownClients::default(),
             judged_by: RefCell::default(),
         }
+    }
+
+    /// The current limits and timeouts of connections.
+    pub(super) fn settings(&self) -> LatestRef<Settings> {
+        self.settings.get()
     }
 
     /// Adds one to a counter of this worker.

@@ -196,8 +196,8 @@ pub struct IdentityArgs {
     /// flags that are not given
     #[arg(long, value_name = "FILE", env = "STRAIT_MESH_CONFIG", value_parser = read_mesh_config)]
     pub mesh_config: Option<MeshConfigFile>,
-    /// File with the annotations of the pod, as a volume of the downward API has them: `proxy.istio.io/config` has settings of
-    /// this proxy, which win over those of --proxy-config
+    /// File with the annotations of the pod, as a volume of the downward API has them: settings of this proxy, which win over those
+    /// of --proxy-config
     #[arg(long, value_name = "FILE", env = "STRAIT_POD_ANNOTATIONS", value_parser = own_settings::of_annotations)]
     pub pod_annotations: Option<OwnSettings>,
     /// Settings of this proxy, YAML or JSON, as `defaultConfig` of Istio's MeshConfig has them, which they win over. Istio's
@@ -433,6 +433,13 @@ impl IdentityArgs {
         let own = [&self.pod_annotations, &self.proxy_config];
         let [pod, text] = own.map(|own| own.clone().unwrap_or_default().settings);
         pod.or(&text)
+    }
+
+    /// Returns the attributes of the resource by annotations.
+    pub(super) fn resource(&self) -> BTreeMap<String, String> {
+        let own = self.pod_annotations.as_ref();
+        own.map(|own| own.annotations.resource.clone())
+            .unwrap_or_default()
     }
 
     /// Returns the warnings about them.

@@ -154,6 +154,7 @@ impl<'a> Reader<'a> {
             batching: self.batching("BLRP"),
             service_name: self.service_name(),
             resource: self.resource(),
+            annotated: BTreeMap::new(),
         })
     }
 

@@ -1,10 +1,12 @@
-//! Settings of this proxy alone: the annotation `proxy.istio.io/config` of its pod, and `--proxy-config`.
+//! Settings of this proxy alone: annotations of its pod, and `--proxy-config`.
 
 use std::sync::Arc;
 
 use config_loader::diagnostic::render;
 use config_loader::resource::istio::ProxySettings;
 use config_loader::{Diagnostic, SettingsFile};
+
+use super::annotations::Annotations;
 
 /// Annotation of pods with settings of proxies.
 pub(super) const ANNOTATION: &str = "proxy.istio.io/config";
@@ -16,6 +18,8 @@ pub struct OwnSettings {
     pub settings: ProxySettings,
     /// Warnings about them.
     pub warnings: Vec<Diagnostic>,
+    /// Settings by other annotations.
+    pub(super) annotations: Annotations,
 }
 
 /// Parses `--proxy-config`. Empty text has no settings, as manifests leave variables empty.
@@ -34,17 +38,22 @@ pub(super) fn of_text(text: &str) -> Result<OwnSettings, String> {
 /// The file cannot be read, or the annotation has an error.
 pub(super) fn of_annotations(path: &str) -> Result<OwnSettings, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let annotations = text.lines().filter_map(|line| line.split_once('='));
-    let mut own = annotations.filter(|(name, _)| *name == ANNOTATION);
-    let Some((_, quoted)) = own.next() else {
-        return Ok(OwnSettings::default());
-    };
-    let unquoted: String = serde_json::from_str(quoted).map_err(|_| {
-        format!(
-            "{path}: the value of {ANNOTATION} is not quoted as in a volume of the downward API"
-        )
-    })?;
-    parse(ANNOTATION, &unquoted)
+    let mut own = OwnSettings::default();
+    let mut annotations = Annotations::default();
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let is_read = |name: &str| name == ANNOTATION || Annotations::are_about(name);
+    for (name, quoted) in lines.filter(|(name, _)| is_read(name)) {
+        let unquoted: String = serde_json::from_str(quoted).map_err(|_| {
+            format!("{path}: the value of {name} is not quoted as in a volume of the downward API")
+        })?;
+        if name == ANNOTATION {
+            own = parse(ANNOTATION, &unquoted)?;
+        } else {
+            annotations.add(name, &unquoted)?;
+        }
+    }
+    own.warnings.append(&mut annotations.warnings);
+    Ok(OwnSettings { annotations, ..own })
 }
 
 fn parse(name: &str, text: &str) -> Result<OwnSettings, String> {
@@ -56,7 +65,11 @@ fn parse(name: &str, text: &str) -> Result<OwnSettings, String> {
         let text = render::text(&found, render::Style::Plain);
         format!("the settings are not used\n{text}")
     })?;
-    Ok(OwnSettings { settings, warnings })
+    Ok(OwnSettings {
+        settings,
+        warnings,
+        annotations: Annotations::default(),
+    })
 }
 
 #[cfg(test)]

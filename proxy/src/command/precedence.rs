@@ -2,10 +2,11 @@
 //! configuration.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Id};
-use config_loader::resource::istio::FlagValue;
+use config_loader::resource::istio::{FlagValue, MeshConfig, ProxySettings};
 
 use super::args::ModeArg;
 use super::own_settings::{ANNOTATION, OwnSettings};
@@ -32,14 +33,21 @@ pub(super) fn prefer_command_line(command: Command, args: &[OsString]) -> Comman
 }
 
 /// Values that resources have for flags, the first one of a flag counts: of this proxy alone, then of the mesh.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Offered {
     command: String,
+    is_sidecar: bool,
+    /// Settings of this proxy alone.
+    own: ProxySettings,
+    /// Name of the mesh configuration.
+    mesh: String,
+    /// Mesh configuration in place of the one that the command line names.
+    instead: Option<MeshConfigFile>,
     values: Vec<OfferedValue>,
 }
 
 /// Value for a flag.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OfferedValue {
     flag: &'static str,
     value: String,
@@ -58,52 +66,90 @@ impl Offered {
         let Some((name, given)) = matches.subcommand() else {
             return Self::default();
         };
-        let is_sidecar = matches!(given.try_get_one("mode"), Ok(Some(ModeArg::Sidecar)));
-        let mut values: Vec<OfferedValue> = Vec::new();
-        let mut add = |value: &FlagValue, origin: &str, kind| {
-            let (flag, value) = (value.0, value.1.clone());
-            let is_known = values.iter().any(|one| one.flag == flag);
-            if !is_known && fits(flag, is_sidecar) {
-                values.push(OfferedValue {
+        let own = |id| given.try_get_one::<OwnSettings>(id).ok().flatten();
+        let settings = |id| own(id).map(|own| own.settings.clone()).unwrap_or_default();
+        let pod = settings("pod_annotations");
+        let mut offered = Self {
+            command: name.to_owned(),
+            is_sidecar: matches!(given.try_get_one("mode"), Ok(Some(ModeArg::Sidecar))),
+            own: pod.or(&settings("proxy_config")),
+            mesh: "configmaps/istio".to_owned(),
+            instead: None,
+            values: Vec::new(),
+        };
+        let is_gateway = !offered.is_sidecar;
+        let annotated = own("pod_annotations").map(|own| &own.annotations.flags);
+        for (name, value) in annotated.into_iter().flatten() {
+            offered.add([value].into_iter(), name, OriginKind::Own);
+        }
+        offered.add(pod.flag_values(is_gateway), ANNOTATION, OriginKind::Own);
+        let own = offered.own.clone();
+        let own = own.flag_values(is_gateway);
+        offered.add(own, "--proxy-config", OriginKind::Own);
+        if let Ok(Some(file)) = given.try_get_one::<MeshConfigFile>("mesh_config") {
+            offered.mesh = file.path.display().to_string();
+            offered.add_mesh(&file.config);
+        }
+        offered
+    }
+
+    /// Returns the values with those of another mesh configuration.
+    pub(super) fn with_mesh(&self, config: &MeshConfig) -> Self {
+        let mut offered = self.clone();
+        offered.values.retain(|one| one.kind != OriginKind::Mesh);
+        offered.add_mesh(config);
+        offered.instead = Some(MeshConfigFile {
+            path: PathBuf::new(),
+            config: config.clone(),
+            warnings: Vec::new(),
+        });
+        offered
+    }
+
+    /// Mesh configuration in place of the one that the command line names.
+    pub(super) fn instead(&self) -> Option<MeshConfigFile> {
+        self.instead.clone()
+    }
+
+    fn add_mesh(&mut self, config: &MeshConfig) {
+        let (config, origin) = (config.of_proxy(&self.own), self.mesh.clone());
+        let values = config.flag_values(!self.is_sidecar);
+        self.add(values, &origin, OriginKind::Mesh);
+    }
+
+    /// Adds the values for flags that have none yet.
+    fn add<'v>(
+        &mut self,
+        values: impl Iterator<Item = &'v FlagValue>,
+        origin: &str,
+        kind: OriginKind,
+    ) {
+        for &(flag, ref value) in values {
+            let is_known = self.values.iter().any(|one| one.flag == flag);
+            if !is_known && fits(flag, self.is_sidecar) {
+                self.values.push(OfferedValue {
                     flag,
-                    value,
+                    value: value.clone(),
                     origin: origin.to_owned(),
                     kind,
                 });
             }
-        };
-        let own = |id| given.try_get_one::<OwnSettings>(id).ok().flatten();
-        let settings = |id| own(id).map(|own| own.settings.clone()).unwrap_or_default();
-        let pod = settings("pod_annotations");
-        pod.flag_values(!is_sidecar)
-            .for_each(|value| add(value, ANNOTATION, OriginKind::Own));
-        let narrow = pod.or(&settings("proxy_config"));
-        narrow
-            .flag_values(!is_sidecar)
-            .for_each(|value| add(value, "--proxy-config", OriginKind::Own));
-        if let Ok(Some(file)) = given.try_get_one::<MeshConfigFile>("mesh_config") {
-            let origin = file.path.display().to_string();
-            let config = file.config.of_proxy(&narrow);
-            config
-                .flag_values(!is_sidecar)
-                .for_each(|value| add(value, &origin, OriginKind::Mesh));
-        }
-        Self {
-            command: name.to_owned(),
-            values,
         }
     }
 
-    /// Makes the values the defaults of their flags.
+    /// Makes the values the defaults of their flags, and puts the other mesh configuration in place.
     pub(super) fn as_defaults(&self, command: Command) -> Command {
-        if self.values.is_empty() {
+        if self.values.is_empty() && self.instead.is_none() {
             return command;
         }
         command.mut_subcommand(&self.command, |command| {
-            command.mut_args(|arg| match self.value(&arg) {
-                // parsed once per process
-                Some(offered) => arg.default_value(&*offered.value.clone().leak()),
-                None => arg,
+            command.mut_args(|arg| match (self.value(&arg), &self.instead) {
+                (Some(offered), _) => arg.default_value(offered.value.clone()),
+                (None, Some(file)) if arg.get_id() == "mesh_config" => {
+                    let file = file.clone();
+                    arg.value_parser(move |_: &str| Ok::<_, String>(file.clone()))
+                }
+                (None, _) => arg,
             })
         })
     }

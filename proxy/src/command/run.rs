@@ -21,12 +21,11 @@ use super::otel::{self, OtelSettings};
 use super::pod::PodArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts, AppProbers};
-use crate::app::{self, SettingOrigin, Settings, TraceSettings};
+use crate::app::{self, Reread, SettingOrigin, Settings, TraceSettings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
 use crate::control::Started;
 use crate::control::key_sets::KeySetSettings;
-use crate::control::remote_clusters::with_networks;
 use crate::exchange::downstream::origin::{
     INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
 };
@@ -84,6 +83,9 @@ pub struct RunArgs {
     /// Origins of settings that resources have values for.
     #[arg(skip)]
     pub origins: Vec<SettingOrigin>,
+    /// Reads this command line again.
+    #[arg(skip)]
+    pub reread: Option<Reread>,
 }
 
 /// Settings of serving; shared by `run` and `demo`.
@@ -358,7 +360,7 @@ pub enum Http10Arg {
 }
 
 impl RunArgs {
-    fn settings(&self) -> Result<Settings, String> {
+    pub(super) fn settings(&self) -> Result<Settings, String> {
         let mut settings = self
             .serve
             .settings(self.config.files.paths.clone(), self.identity.identity())?;
@@ -370,8 +372,7 @@ impl RunArgs {
             settings.identity.pod = None;
         }
         let members = settings.with_clusters_of_servers(&settings.identity.members);
-        let networks = &settings.identity.mesh_config.networks;
-        settings.identity.members = with_networks(&members, networks);
+        settings.identity.members = members;
         let cluster = self.identity.cluster.as_deref();
         let source = &self.identity_source;
         let control = &self.config.control;
@@ -391,11 +392,13 @@ impl RunArgs {
             .clone_from(&self.identity.members.clusters);
         settings.mesh_config.clone_from(&self.identity.mesh_config);
         settings.pod_labels.clone_from(&self.identity.pod_labels);
-        let findings = &mut settings.started.findings;
-        findings.extend(self.identity.own_warnings());
+        settings.started.findings = self.identity.own_warnings();
+        settings.exports.annotated = self.identity.resource();
         let contradicted = self.origins.iter().filter_map(SettingOrigin::finding);
-        findings.extend(contradicted);
+        settings.started.contradicted = contradicted.collect();
+        settings.started.read_namespaces = settings.read_namespaces();
         settings.origins.clone_from(&self.origins);
+        settings.reread.clone_from(&self.reread);
         Ok(settings)
     }
 }
@@ -452,6 +455,7 @@ impl ServeArgs {
             mesh_config: None,
             started: Started::default(),
             origins: Vec::new(),
+            reread: None,
             identity,
             identity_source: None,
             concurrency: self.concurrency(),
@@ -459,6 +463,8 @@ impl ServeArgs {
             admin_hosts: self.admin_hosts()?,
             health: self.health,
             metrics: self.metrics.metrics,
+            duration_bounds: self.metrics.duration_buckets.clone().unwrap_or_default(),
+            compresses: self.metrics.stats_compression == SwitchArg::On,
             allow_empty: self.allow_empty,
             ready_with_rejected: self.ready_with_rejected == ReadyWithRejectedArg::Yes,
             dns_servers: self.dns_servers.clone(),
@@ -487,6 +493,7 @@ impl ServeArgs {
             app_probers: AppProbers::default(),
             connections_max: usize::try_from(self.connections.max_connections)
                 .unwrap_or(usize::MAX),
+            listener_connections_max: self.connections.listener_connections_max(),
             codec: self.codec(forwards),
             exchange,
         })
@@ -584,6 +591,10 @@ impl ServeArgs {
             request_time_max: self
                 .connections
                 .http_max_stream_duration
+                .filter(|time| !time.is_zero()),
+            request_receive_max: self
+                .connections
+                .http_request_timeout
                 .filter(|time| !time.is_zero()),
             exemplars: self.metrics.exemplars == SwitchArg::On,
             metric_series_max: self.metrics.metric_series_max,

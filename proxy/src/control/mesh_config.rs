@@ -3,12 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config_loader::diagnostic::codes::istio::MC102;
+use config_loader::diagnostic::codes::istio::{MC010, MC102};
 use config_loader::resource::DefaultExports;
 use config_loader::resource::istio::{MeshConfig, ProxySettings};
 use config_loader::{Diagnostic, SettingsUpdate, Severity};
 
-use crate::identity::{Identity, Mode};
+use crate::identity::FollowedSettings;
+
+/// Flags that are read when the proxy starts. Values of a mesh configuration for others are followed.
+pub const AT_START: [&str; 9] = [
+    "admin",
+    "concurrency",
+    "health",
+    "http-proxy-listener",
+    "inbound-listener",
+    "interception-mode",
+    "outbound-listener",
+    "root-namespace",
+    "trust-domain",
+];
 
 /// Mesh configuration as read at the start.
 #[derive(Clone, Debug)]
@@ -36,28 +49,20 @@ impl MeshConfigFile {
         })
     }
 
-    /// Returns the state of the file after an update, for a proxy with settings of its own. Flags are set only at the
-    /// start.
-    pub fn updated(
-        &self,
-        update: SettingsUpdate<MeshConfig>,
-        own: &ProxySettings,
-    ) -> MeshConfigState {
-        let (now, started) = (update.settings.of_proxy(own), self.config.of_proxy(own));
-        // values of a profile are about gateways
-        let flags = |config: &MeshConfig| config.flag_values(true).cloned().collect::<Vec<_>>();
-        let differs = now.exports != started.exports || flags(&now) != flags(&started);
-        let differs = differs || now.disables_tracing != started.disables_tracing;
-        let differs = differs || now.networks != started.networks;
-        let differs = differs || now.proxies.read_at_start() != started.proxies.read_at_start();
+    /// Returns a finding about settings of the start that differ in another version of the file, for a proxy with settings of
+    /// its own.
+    pub fn pending(&self, now: &MeshConfig, own: &ProxySettings) -> Option<Diagnostic> {
+        let [now, started] = [now, &self.config].map(|config| {
+            let config = config.of_proxy(own);
+            // values of a profile are about gateways
+            let flags = config.flag_values(true);
+            let flags = flags.filter(|(flag, _)| AT_START.contains(flag)).cloned();
+            let flags = flags.collect::<Vec<_>>();
+            (flags, config.proxies.variables, config.exports)
+        });
         let file = self.path.display().to_string();
         let message = "settings that are read at the start have changed since".to_owned();
-        let advice = (message, "restart the proxy to apply them");
-        MeshConfigState {
-            config: Some(Arc::new(now)),
-            needs_restart: differs,
-            ..MeshConfigState::of(update.diagnostics, differs.then_some((file, advice)))
-        }
+        (now != started).then(|| warning(file, message, "restart the proxy to apply them"))
     }
 }
 
@@ -66,60 +71,78 @@ impl MeshConfigFile {
 pub struct MeshConfigState {
     /// Settings; `None` before the first update, which means those of the start.
     pub config: Option<Arc<MeshConfig>>,
+    /// Values of flags that are followed; `None` before the first update, which means those of the start.
+    pub followed: Option<FollowedSettings>,
     /// Whether the ConfigMap of an API server was not looked up yet: without it, the proxy could serve what it forbids.
     pub is_awaited: bool,
     /// Whether settings that are read at the start have changed.
     pub needs_restart: bool,
     /// Findings about the current file.
     pub diagnostics: Vec<Diagnostic>,
+    /// Findings about values that flags contradict; `None` before the first update.
+    pub contradicted: Option<Vec<Diagnostic>>,
 }
 
 impl MeshConfigState {
-    /// Returns the state after an update of the ConfigMap of an API server, which sets no flags of a proxy with this
-    /// identity.
-    pub fn of_config_map(update: SettingsUpdate<MeshConfig>, identity: &Identity) -> Self {
-        let config = update.settings.of_proxy(&identity.own);
-        let others = config.flag_values(identity.mode == Mode::Gateway);
-        let others = others.filter(|(flag, value)| !identity.has_setting(flag, value));
-        let mut others: Vec<String> = others
-            .map(|(flag, value)| format!("--{flag}={value}"))
-            .collect();
-        if config.exports != DefaultExports::default() {
-            others.push("defaults of `exportTo`".to_owned());
-        }
-        if !config.networks.is_empty() {
-            others.push("`meshNetworks`".to_owned());
-        }
-        let message = format!(
-            "the ConfigMap sets no flags, and says {}",
-            others.join(", ")
-        );
-        let advice = (
-            message,
-            "give these flags, or the ConfigMap as a file by --mesh-config",
-        );
-        let name = "configmaps/istio".to_owned();
-        Self {
-            config: Some(Arc::new(config)),
-            ..Self::of(
-                update.diagnostics,
-                (!others.is_empty()).then_some((name, advice)),
-            )
-        }
-    }
-
-    fn of(
-        mut diagnostics: Vec<Diagnostic>,
-        advice: Option<(String, (String, &'static str))>,
+    /// Returns the state after an update, for a proxy with settings of its own. Without values of flags that can be used, the
+    /// settings stay. `pending` is about settings of the start.
+    #[must_use]
+    pub fn updated(
+        &self,
+        update: SettingsUpdate<MeshConfig>,
+        own: &ProxySettings,
+        followed: Result<FollowedSettings, String>,
+        pending: Option<Diagnostic>,
     ) -> Self {
-        if let Some((file, (message, help))) = advice {
-            let mut found = Diagnostic::about_file(Severity::Warning, MC102, file.into(), message);
-            found.help(help);
-            diagnostics.push(found);
-        }
+        let mut diagnostics = update.diagnostics;
+        let (config, followed) = match followed {
+            Ok(followed) => {
+                let config = Arc::new(update.settings.of_proxy(own));
+                (Some(config), Some(followed))
+            }
+            Err(error) => {
+                let (name, message) = ("the mesh configuration".into(), error);
+                let mut found = Diagnostic::about_file(Severity::Error, MC010, name, message);
+                found.help("write a value that the flag accepts; the last settings stay in effect");
+                diagnostics.push(found);
+                (self.config.clone(), self.followed.clone())
+            }
+        };
+        let needs_restart = pending.is_some();
+        diagnostics.extend(pending);
         Self {
+            config,
+            followed,
+            is_awaited: false,
+            needs_restart,
             diagnostics,
-            ..Self::default()
+            contradicted: None,
         }
     }
+}
+
+/// Returns a finding about settings of the start that the ConfigMap of an API server has other values for. `has` says whether
+/// the proxy has a value.
+pub fn not_followed(
+    config: &MeshConfig,
+    is_gateway: bool,
+    has: impl Fn(&str, &str) -> bool,
+) -> Option<Diagnostic> {
+    let others = config.flag_values(is_gateway);
+    let others = others.filter(|(flag, value)| AT_START.contains(flag) && !has(flag, value));
+    let others = others.map(|(flag, value)| format!("--{flag}={value}"));
+    let exports = "defaults of `exportTo`".to_owned();
+    let exports = (config.exports != DefaultExports::default()).then_some(exports);
+    let others = others.chain(exports).collect::<Vec<_>>().join(", ");
+    let message =
+        format!("the ConfigMap sets nothing that is read at the start, and says {others}");
+    let help = "give these flags, or the ConfigMap as a file by --mesh-config";
+    let name = "configmaps/istio".to_owned();
+    (!others.is_empty()).then(|| warning(name, message, help))
+}
+
+fn warning(file: String, message: String, help: &'static str) -> Diagnostic {
+    let mut found = Diagnostic::about_file(Severity::Warning, MC102, file.into(), message);
+    found.help(help);
+    found
 }

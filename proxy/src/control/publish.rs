@@ -13,7 +13,7 @@ use super::pod_labels::PodLabels;
 use super::selected::SelectedResources;
 use crate::compile::survey::UnusedObject;
 use crate::compile::{Inputs, ServiceCache, Survey, compile_again, own_pod};
-use crate::identity::{Identity, MemberSettings, OwnPod};
+use crate::identity::{FollowedSettings, Identity, MemberSettings, OwnPod};
 use crate::runtime::clock;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLog, Counter, Reload, Telemetry, WorkerId};
@@ -121,6 +121,17 @@ impl Publisher {
         if differs {
             self.identity.mesh_config = Arc::clone(config);
             self.started.mesh_config = Arc::clone(config);
+        }
+        differs
+    }
+
+    /// Sets the values of flags that are followed; they take effect with the next snapshot. Returns whether they differ from
+    /// before.
+    pub fn set_followed(&mut self, settings: &FollowedSettings) -> bool {
+        let differs = self.started.followed() != *settings;
+        if differs {
+            self.identity.follow(settings);
+            self.started.follow(settings);
         }
         differs
     }

@@ -61,17 +61,6 @@ impl From<SettingsUpdate<Vec<ClusterSettings>>> for RemoteClustersState {
     }
 }
 
-impl RemoteClustersState {
-    /// Returns the started identity with the current remote clusters.
-    pub fn identity(&self, started: &Identity) -> Identity {
-        let mut identity = started.clone();
-        if let Some(settings) = &self.settings {
-            identity.members = with_networks(settings, &started.mesh_config.networks);
-        }
-        identity
-    }
-}
-
 /// Returns clusters with the network and the gateway that networks of the mesh configuration have for them, where they have
 /// none of their own.
 pub fn with_networks(members: &[MemberSettings], networks: &[MeshNetwork]) -> Vec<MemberSettings> {
@@ -183,6 +172,7 @@ mod tests {
         let network = MeshNetwork {
             name: "n".into(),
             clusters: vec!["c1".into(), "c2".into()],
+            addresses: Vec::new(),
             gateway: Some(("gw.test".into(), 15443)),
         };
         let found = with_networks(&members, &[network]);

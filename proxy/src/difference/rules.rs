@@ -56,9 +56,8 @@ impl<'s> HostRules<'s> {
         let same_hosts = self.hosts.len() == other.hosts.len()
             && pairs.all(|(one, other)| Arc::ptr_eq(one, other));
         same_hosts
-            && self.routes().flat_map(Route::destinations).all(|one| {
-                let clusters = (own.cluster(one.cluster), others.cluster(one.cluster));
-                match clusters {
+            && self.routes().flat_map(Route::clusters).all(|(_, cluster)| {
+                match (own.cluster(cluster), others.cluster(cluster)) {
                     (Some(before), Some(after)) => Arc::ptr_eq(before, after),
                     (before, after) => before.is_none() && after.is_none(),
                 }

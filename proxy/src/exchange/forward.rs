@@ -15,6 +15,7 @@ use self::edits::CameFrom;
 pub(super) use self::prepare::{Prepared, Refused, prepare};
 use self::reply_body::{ReplyBody, StreamBody};
 use super::attempt;
+use super::attempt::deadline::Deadline;
 use super::attempt::request::AttemptResult;
 use super::downstream::body::DownstreamBody;
 use super::downstream::connection::{DownstreamProtocol, Unreached};
@@ -160,7 +161,7 @@ fn pass(
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
     hop_by_hop::strip_response(headers, switch.is_some());
-    if let Some(took) = took.filter(|_| !context.worker.settings.omitted.debug) {
+    if let Some(took) = took.filter(|_| !context.worker.settings().omitted.debug) {
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     }
     if let Some(cookie) = kept.cookie.take() {
@@ -193,7 +194,7 @@ fn pass(
         None => ReplyBody::Stream(Box::new(StreamBody::new(
             incoming,
             record,
-            forwarded.deadline.take(),
+            forwarded.deadline.take().map(Deadline::in_response),
         ))),
     };
     debug_assert!(!parts.headers.contains_key(UPGRADE) || parts.status.is_informational());

@@ -106,6 +106,8 @@ pub struct ExchangeSettings {
     /// Maximum time from the end of a request to the end of its response. Default: none. Source:
     /// `--http-max-stream-duration`.
     pub request_time_max: Option<Duration>,
+    /// Maximum time from the head of a request to the end of its body. Default: none. Source: `--http-request-timeout`.
+    pub request_receive_max: Option<Duration>,
     /// Whether the host of mirrored requests gets the suffix `-shadow`, as in older Istio versions. Default: no.
     pub shadow_host_suffix: bool,
     /// Maximum number of bytes of one request body that are buffered for retries. Default: 1 MiB.
@@ -146,6 +148,7 @@ impl Default for ExchangeSettings {
             forwarded_port: false,
             omitted: OmittedHeaders::default(),
             request_time_max: None,
+            request_receive_max: None,
             shadow_host_suffix: false,
             retry_body_bytes: RETRY_BODY_BYTES,
             retry_body_bytes_per_worker: RETRY_BODY_BYTES_TOTAL,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::runtime::clock;
+use crate::runtime::latest::Slot;
 use crate::telemetry::SpanQueue;
 use traffic::registry::Buckets;
 
@@ -16,7 +17,7 @@ pub struct TraceParts {
     /// Budget for requests that are exported although they are not sampled; `None` for no limit.
     pub keep: Option<Arc<Buckets>>,
     /// Attributes of every server span.
-    pub own: OwnAttributes,
+    pub own: Slot<OwnAttributes>,
 }
 
 /// Encoded attributes of every server span.

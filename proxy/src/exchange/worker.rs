@@ -1,11 +1,11 @@
 //! State of one worker thread that its exchanges use.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use arc_swap::Cache;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use tokio::sync::Notify;
@@ -20,6 +20,7 @@ use super::settings::ExchangeSettings;
 use super::token_cache::TokenCache;
 use super::trace_parts::TraceParts;
 use crate::pool::Pools;
+use crate::runtime::latest::{Latest, LatestRef, Slot};
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, TagTable, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Counts};
@@ -41,8 +42,8 @@ pub struct WorkerParts {
     pub traces: TraceParts,
     /// State of endpoints.
     pub registry: Arc<Registry>,
-    /// Settings of the request path.
-    pub settings: ExchangeSettings,
+    /// Slot of the settings of the request path.
+    pub settings: Slot<ExchangeSettings>,
     /// Resolver for hosts that clients of the HTTP proxy name and no resource has; `None` to resolve none.
     pub resolve: Option<ResolveName>,
     /// Addresses of the admin server and the health pages, which clients of the HTTP proxy must not reach.
@@ -65,8 +66,10 @@ pub struct Worker {
     pub access_log: AccessLogger,
     /// Parts of tracing.
     pub traces: TraceParts,
-    /// Settings of the request path.
-    pub settings: ExchangeSettings,
+    /// Host name of the machine.
+    pub hostname: Arc<str>,
+    /// Environment of the process at its start.
+    pub environment: Arc<BTreeMap<String, String>>,
     /// Memory for saved heads.
     pub buffers: Rc<Buffers>,
     /// Number of requests that a fault delays now.
@@ -91,26 +94,18 @@ pub struct Worker {
     pub(super) names: Names,
     /// Time of the last log line about an unknown name.
     pub(super) told_unknown: Cell<Option<tokio::time::Instant>>,
-    snapshot: RefCell<Cached>,
+    snapshot: Latest<Snapshot>,
+    settings: Latest<ExchangeSettings>,
     rng: RefCell<SmallRng>,
 }
 
-/// The worker's view of the published snapshot: an `Rc` of the `Arc`, so that holding it for a request touches no
-/// reference count that other workers share.
-struct Cached {
-    cache: Cache<SnapshotSlot, Arc<Snapshot>>,
-    current: SnapshotRef,
-}
-
 /// A worker-local reference to a snapshot.
-pub type SnapshotRef = Rc<Arc<Snapshot>>;
+pub type SnapshotRef = LatestRef<Snapshot>;
 
 impl Worker {
     /// Creates the worker on the current thread.
     pub fn new(parts: WorkerParts) -> Self {
-        let mut cache = Cache::new(parts.snapshot);
-        let current = Rc::new(Arc::clone(cache.load()));
-        let settings = &parts.settings;
+        let settings = parts.settings.load();
         let held = |gauge| HeldBytes::shown(&parts.telemetry, parts.id, gauge);
         let mirroring = Mirroring {
             bytes: held(Gauge::BufferedForMirrors),
@@ -130,7 +125,8 @@ impl Worker {
             unrouted: parts.unrouted,
             access_log: parts.access_log,
             traces: parts.traces,
-            settings: parts.settings,
+            hostname: Arc::clone(&settings.hostname),
+            environment: Arc::clone(&settings.environment),
             buffers: Rc::default(),
             delayed: Cell::new(0),
             replay,
@@ -143,7 +139,8 @@ impl Worker {
             dialed: DialedEndpoints::new(parts.registry),
             names: Names::new(parts.resolve, parts.private),
             told_unknown: Cell::default(),
-            snapshot: RefCell::new(Cached { cache, current }),
+            snapshot: Latest::of(parts.snapshot),
+            settings: Latest::of(parts.settings),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }
     }
@@ -156,12 +153,18 @@ impl Worker {
     /// The current snapshot. A request keeps the rules of the snapshot that it began with; each attempt picks its
     /// endpoint from the newest.
     pub fn snapshot(&self) -> SnapshotRef {
-        let cached = &mut *self.snapshot.borrow_mut();
-        let latest = cached.cache.load();
-        if !Arc::ptr_eq(latest, &cached.current) {
-            cached.current = Rc::new(Arc::clone(latest));
-        }
-        Rc::clone(&cached.current)
+        self.snapshot.get()
+    }
+
+    /// The current settings of the request path.
+    pub fn settings(&self) -> LatestRef<ExchangeSettings> {
+        self.settings.get()
+    }
+
+    /// Returns the number of trusted proxies in front of this one, and whether it is a sidecar.
+    pub fn trust(&self) -> (usize, bool) {
+        let settings = self.settings();
+        (settings.trusted_hops, settings.is_sidecar)
     }
 
     /// Adds one to a counter.

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
 
-use super::ListenerContext;
 use super::socket::{self, Listening};
+use super::{Entry, ListenerContext};
 use crate::codec::Handler;
 use crate::codec::transport::{Transport, canonical};
 use crate::runtime::open_files::SpareFile;
@@ -93,14 +93,17 @@ impl Acceptor {
         let (stop, mut stopped) = watch::channel(());
         let supervisor = context.codec.supervisor().clone();
         let context = Rc::clone(context);
-        // One allocation for all connections.
-        let key = Arc::new(key);
+        let entry = Entry {
+            connections: context.status_table.connections(&key),
+            // one allocation for all connections
+            key: Arc::new(key),
+        };
         supervisor.spawn("acceptor", async move {
-            run(&context, &key, &listener, &mut stopped).await;
-            if !context.status_table.is_kept(&key) {
-                accept_last(&context, &key, listener).await;
+            run(&context, &entry, &listener, &mut stopped).await;
+            if !context.status_table.is_kept(&entry.key) {
+                accept_last(&context, &entry, listener).await;
             }
-            context.status_table.closed(context.worker, &key);
+            context.status_table.closed(context.worker, &entry.key);
         });
         Ok(Self { stop })
     }
@@ -119,7 +122,7 @@ impl Acceptor {
 
 async fn run<A: Handler>(
     context: &ListenerContext<A>,
-    key: &Arc<ListenerKey>,
+    entry: &Entry,
     listener: &Socket,
     stopped: &mut watch::Receiver<()>,
 ) {
@@ -131,10 +134,10 @@ async fn run<A: Handler>(
             _ = stopped.changed() => break,
             accepted = poll_fn(|cx| listener.poll_accept(cx)) => accepted,
         };
-        if let Err(error) = take(context, key, accepted) {
+        if let Err(error) = take(context, entry, accepted) {
             // Log once, not twenty times a second while it lasts.
             if !std::mem::replace(&mut failing, true) {
-                tracing::warn!(listener = %key.address, %error, "cannot accept for now");
+                tracing::warn!(listener = %entry.key.address, %error, "cannot accept for now");
             }
             if SpareFile::is_wanted(&error) && shed(context, listener, &mut spare) {
                 tokio::task::yield_now().await;
@@ -147,45 +150,41 @@ async fn run<A: Handler>(
             continue;
         }
         failing = false;
-        accept_ready(context, key, listener, BATCH);
+        accept_ready(context, entry, listener, BATCH);
         tokio::task::yield_now().await;
     }
 }
 
 /// Accepts connections that the kernel has completed or is about to complete: closing the socket would reset them.
-async fn accept_last<A: Handler>(
-    context: &ListenerContext<A>,
-    key: &Arc<ListenerKey>,
-    socket: Socket,
-) {
+async fn accept_last<A: Handler>(context: &ListenerContext<A>, entry: &Entry, socket: Socket) {
     match socket {
-        Socket::Tcp(listener) => accept_handshakes(context, key, &Socket::Tcp(listener)).await,
-        Socket::Unix(listener) => accept_queue(context, key, listener).await,
+        Socket::Tcp(listener) => accept_handshakes(context, entry, &Socket::Tcp(listener)).await,
+        Socket::Unix(listener) => accept_queue(context, entry, listener).await,
     }
 }
 
 /// Refuses new handshakes, and accepts the connections whose handshakes are in progress.
 async fn accept_handshakes<A: Handler>(
     context: &ListenerContext<A>,
-    key: &Arc<ListenerKey>,
+    entry: &Entry,
     listener: &Socket,
 ) {
     listener.refuse_handshakes();
-    let time = match context.codec.direction(key) {
+    let time = match context.codec.direction(&entry.key) {
         Some(Direction::Outbound) => LOCAL_HANDSHAKE_TIME,
         _ => HANDSHAKE_TIME,
     };
     let accept_all = async {
         loop {
             let accepted = poll_fn(|cx| listener.poll_accept(cx)).await;
-            if take(context, key, accepted).is_err() {
+            if take(context, entry, accepted).is_err() {
                 tokio::time::sleep(PAUSE).await;
             }
         }
     };
     drop(tokio::time::timeout(time, accept_all).await);
     let limit = usize::from(context.settings.backlog);
-    accept_ready(context, key, listener, limit);
+    accept_ready(context, entry, listener, limit);
 }
 
 /// Accepts connections queued on a Unix socket. Workers share the socket, which has refused connections since the last
@@ -194,7 +193,7 @@ async fn accept_handshakes<A: Handler>(
 /// A socket in this state stays readable without a connection, so that accepting through the runtime would never end.
 async fn accept_queue<A: Handler>(
     context: &ListenerContext<A>,
-    key: &Arc<ListenerKey>,
+    entry: &Entry,
     listener: UnixListener,
 ) {
     let Ok(listener) = listener.into_std() else {
@@ -209,7 +208,7 @@ async fn accept_queue<A: Handler>(
         match accepted {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             accepted => {
-                if take(context, key, accepted).is_err() {
+                if take(context, entry, accepted).is_err() {
                     pauses_left -= 1;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -239,7 +238,7 @@ fn shed<A: Handler>(
 /// Accepts up to `limit` queued connections.
 fn accept_ready<A: Handler>(
     context: &ListenerContext<A>,
-    key: &Arc<ListenerKey>,
+    entry: &Entry,
     listener: &Socket,
     limit: usize,
 ) {
@@ -248,7 +247,7 @@ fn accept_ready<A: Handler>(
         let Poll::Ready(accepted) = listener.poll_accept(&mut cx) else {
             return;
         };
-        if take(context, key, accepted).is_err() {
+        if take(context, entry, accepted).is_err() {
             return;
         }
     }
@@ -257,11 +256,11 @@ fn accept_ready<A: Handler>(
 /// Processes an accepted connection. Returns an error only if the next accept would fail in the same way.
 fn take<A: Handler>(
     context: &ListenerContext<A>,
-    key: &Arc<ListenerKey>,
+    entry: &Entry,
     accepted: io::Result<(Transport, SocketAddr)>,
 ) -> io::Result<()> {
     match accepted {
-        Ok((transport, remote)) => context.take(transport, key, remote),
+        Ok((transport, remote)) => context.take(transport, entry, remote),
         Err(error) => {
             context.codec.count(Counter::AcceptErrors);
             if !concerns_one_connection(&error) {

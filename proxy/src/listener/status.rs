@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
 use super::inherited::{Inherited, InheritedSocket, KeptBy};
 use super::socket::{self, Listening};
 use super::unix::SharedUnixListener;
+use crate::runtime::admission::ListenerConnections;
+use crate::runtime::sync::AtomicUsize;
 use crate::snapshot::{Intake, ListenAddress, ListenerKey};
 
 /// State of a listener on one worker.
@@ -70,6 +72,8 @@ struct Listeners {
     inherited: Inherited,
     /// Listeners whose sockets another process also has open.
     kept: BTreeMap<ListenerKey, KeptBy>,
+    /// Number of connections of each listener that a worker has open, or that has connections.
+    connections: BTreeMap<ListenerKey, Weak<AtomicUsize>>,
     /// Duplicates of each worker's TCP sockets, to hand over; `None` if handover is disabled.
     to_hand_over: Option<BTreeMap<(ListenerKey, usize), Vec<Listening>>>,
 }
@@ -200,6 +204,18 @@ impl ListenerStatusTable {
         drop(listeners);
         self.changed();
         listener
+    }
+
+    /// Returns the number of connections of a listener, which all workers share.
+    pub(super) fn connections(&self, key: &ListenerKey) -> ListenerConnections {
+        let connections = &mut self.lock().connections;
+        connections.retain(|_, known| known.strong_count() > 0);
+        let known = connections.get(key).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let new = ListenerConnections::default();
+            connections.insert(key.clone(), Arc::downgrade(&new));
+            new
+        })
     }
 
     /// Reports that a listener of this worker is closing; removes one that failed to open.

@@ -1,7 +1,7 @@
 //! Connection counts of the workers, and the connection limit of the process.
 //!
 //! Invariant: a worker's count equals the number of its live [`AdmissionPermit`]s, and the total never exceeds the
-//! limit.
+//! limit, unless that has been lowered since.
 
 use std::sync::Arc;
 
@@ -17,8 +17,13 @@ pub struct Admission {
     emptied: Notify,
     outbound: CachePadded<Outbound>,
     workers: Box<[CachePadded<WorkerCount>]>,
-    connections_max: usize,
+    connections_max: AtomicUsize,
+    /// Maximum number of connections of one listener.
+    listener_max: AtomicUsize,
 }
+
+/// Number of connections of one listener.
+pub type ListenerConnections = Arc<AtomicUsize>;
 
 /// Connections from a sidecar's workload to other services.
 #[derive(Debug)]
@@ -66,7 +71,8 @@ impl Admission {
             workers: (0..workers)
                 .map(|_| CachePadded::new(WorkerCount::new()))
                 .collect(),
-            connections_max,
+            connections_max: AtomicUsize::new(connections_max),
+            listener_max: AtomicUsize::new(usize::MAX),
         })
     }
 
@@ -74,16 +80,36 @@ impl Admission {
     pub fn admit(self: &Arc<Self>, worker: usize) -> Option<AdmissionPermit> {
         // Acquire and release: the work of a permit's last holder happens before that of the next one.
         let before = self.total.fetch_add(1, Ordering::Acquire);
-        if before >= self.connections_max {
+        if before >= self.connections_max.load(Ordering::Relaxed) {
             self.total.fetch_sub(1, Ordering::Release);
             return None;
         }
         self.workers[worker].take();
         Some(AdmissionPermit {
             admission: Arc::clone(self),
-            worker,
+            listener: None,
+            worker: u16::try_from(worker).expect("at most WORKERS_MAX"),
             is_outbound: false,
         })
+    }
+
+    /// Admits a connection of this worker to a listener; `None` when a limit is reached.
+    pub fn admit_to(
+        self: &Arc<Self>,
+        worker: usize,
+        listener: &ListenerConnections,
+    ) -> Option<AdmissionPermit> {
+        let mut permit = self.admit(worker)?;
+        let before = listener.fetch_add(1, Ordering::Acquire);
+        permit.listener = Some(Arc::clone(listener));
+        (before < self.listener_max.load(Ordering::Relaxed)).then_some(permit)
+    }
+
+    /// Sets the limits of the process and of one listener; connections beyond them stay open.
+    pub fn set_max(&self, connections_max: usize, listener_max: usize) {
+        self.connections_max
+            .store(connections_max, Ordering::Relaxed);
+        self.listener_max.store(listener_max, Ordering::Relaxed);
     }
 
     /// Number of connections of one worker.
@@ -138,7 +164,8 @@ impl Admission {
 #[derive(Debug)]
 pub struct AdmissionPermit {
     admission: Arc<Admission>,
-    worker: usize,
+    listener: Option<ListenerConnections>,
+    worker: u16,
     is_outbound: bool,
 }
 
@@ -156,8 +183,8 @@ impl AdmissionPermit {
     pub fn move_to(&mut self, worker: usize) {
         let workers = &self.admission.workers;
         workers[worker].take();
-        workers[self.worker].release();
-        self.worker = worker;
+        workers[usize::from(self.worker)].release();
+        self.worker = u16::try_from(worker).expect("at most WORKERS_MAX");
     }
 }
 
@@ -167,7 +194,10 @@ impl Drop for AdmissionPermit {
             let open = &self.admission.outbound.open;
             open.fetch_sub(1, Ordering::Relaxed);
         }
-        self.admission.workers[self.worker].release();
+        if let Some(listener) = &self.listener {
+            listener.fetch_sub(1, Ordering::Release);
+        }
+        self.admission.workers[usize::from(self.worker)].release();
         if self.admission.total.fetch_sub(1, Ordering::Release) == 1 {
             self.admission.emptied.notify_one();
         }
@@ -196,6 +226,22 @@ mod tests {
         drop(first);
         assert!(admission.admit(0).is_some());
         assert_eq!(admission.total(), 1);
+    }
+
+    #[test]
+    fn limit_of_a_listener_is_its_own() {
+        let admission = Admission::new(1, 3);
+        let [one, other] = [
+            ListenerConnections::default(),
+            ListenerConnections::default(),
+        ];
+        admission.set_max(3, 1);
+        let first = admission.admit_to(0, &one).unwrap();
+        assert!(admission.admit_to(0, &one).is_none());
+        let _other = admission.admit_to(0, &other).unwrap();
+        drop(first);
+        assert!(admission.admit_to(0, &one).is_some());
+        assert_eq!((admission.total(), admission.of_worker(0)), (1, 1));
     }
 
     #[test]

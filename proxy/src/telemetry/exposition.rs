@@ -153,12 +153,12 @@ impl Exposition {
         let tagged = handles.iter().flat_map(|handle| handle.all_tagged());
         let tagged: Vec<_> = tagged.collect();
         handles.extend(tagged);
-        let rules = stats.rules();
+        let (rules, bounds) = (stats.rules(), Arc::clone(stats.bounds()));
         let tcp = tcp::text(&handles, &rules, format);
         let end = format.end().to_vec();
         Ok([text, tcp]
             .into_iter()
-            .chain(RequestText::new(handles, rules, format))
+            .chain(RequestText::new(handles, rules, bounds, format))
             .chain([end])
             .filter(|text| !text.is_empty()))
     }

@@ -9,6 +9,7 @@ use crate::support::api_server::ApiServer;
 use crate::support::client::{Client, Front};
 use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start};
+use crate::support::raw::{GET, Raw};
 use crate::support::until;
 
 /// Returns a Gateway on `edge`.
@@ -639,4 +640,40 @@ async fn config_map_of_istio_has_providers() {
     let proxy = start(&[("home", &api)], &["--control", "kubernetes://"]);
     until_says(&proxy, "one").await;
     assert!(!proxy.stderr().contains("asks the provider `p`"));
+}
+
+#[tokio::test]
+async fn settings_and_networks_of_the_config_map_are_followed() {
+    let api = ApiServer::start().await;
+    api.apply("services", service());
+    api.apply("virtualservices", answers("one"));
+    let config = |server: &str, network: &str| {
+        json!({
+            "metadata": {"name": "istio", "namespace": "istio-system"},
+            "data": {
+                "mesh": format!("defaultConfig: {{concurrency: 7, proxyHeaders: {{server: {{value: {server}}}}}}}\n"),
+                "meshNetworks": format!(
+                    "networks: {{{network}: {{endpoints: [{{fromRegistry: c2}}], gateways: [{{address: 192.0.2.1, port: 1}}]}}}}\n"
+                ),
+            },
+        })
+    };
+    api.apply("configmaps", config("first", "n1"));
+    let clusters = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(clusters.path(), "clusters: [{key: r/z/g/c2}]\n").unwrap();
+    let file = clusters.path().to_str().unwrap();
+    let control = ["--control", "kubernetes://", "--clusters", file];
+    let proxy = start(&[("home", &api)], &control);
+    until_says(&proxy, "one").await;
+    let has = |server: &str, network: &str| {
+        let reply = Raw::connect(proxy.edge).send(GET).reply();
+        let dump = proxy.page("/config_dump");
+        reply.has(&format!("server: {server}")) && dump.contains(&format!("\"{network}\""))
+    };
+    assert!(has("first", "n1"));
+    // it is read when a proxy starts, from flags and files
+    until_logged(&proxy, "--concurrency=7").await;
+    api.apply("configmaps", config("second", "n2"));
+    until("the change is in effect", async || has("second", "n2")).await;
+    assert!(!has("second", "n1"));
 }

@@ -5,9 +5,8 @@ use std::num::NonZeroUsize;
 
 use proxy::snapshot::ListenerKey;
 use proxy::telemetry::Counter;
-use proxy::worker;
 
-use crate::support::downstream::{ANY, Downstream, hello, settings};
+use crate::support::downstream::{ANY, Downstream, Settings, hello, settings};
 use crate::support::eventually;
 use crate::support::raw::{GET, Raw};
 
@@ -89,7 +88,7 @@ fn connections_past_the_limit_are_closed_and_counted() {
 
 #[test]
 fn connections_are_spread_over_workers() {
-    let settings = worker::Settings {
+    let settings = Settings {
         concurrency: NonZeroUsize::new(2).unwrap(),
         ..settings()
     };

@@ -1,6 +1,7 @@
 //! Settings of the mesh configuration, which change while the proxy runs and serves requests.
 
 mod connections;
+mod followed;
 mod paths;
 mod proxies;
 mod retries;

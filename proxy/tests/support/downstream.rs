@@ -9,10 +9,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response};
-use proxy::codec::Handler;
+use proxy::codec::{self, Handler};
 use proxy::exchange::{Connection, DownstreamBody};
-use proxy::listener::ListenerStatusTable;
+use proxy::listener::{self, ListenerStatusTable};
 use proxy::runtime::drain;
+use proxy::runtime::latest::slot;
 use proxy::snapshot::{Intake, ListenAddress, ListenerKey};
 use proxy::telemetry::{BuildInfo, Counter, Telemetry};
 use proxy::worker::{self, Workers};
@@ -29,6 +30,13 @@ pub const ANY: ListenerKey = ListenerKey {
     intake: Intake::Socket,
 };
 
+/// Settings of workers.
+pub struct Settings {
+    pub concurrency: NonZeroUsize,
+    pub listener: listener::Settings,
+    pub codec: codec::Settings,
+}
+
 /// Workers that answer with a closure, stopped on drop.
 pub struct Downstream {
     pub status_table: ListenerStatusTable,
@@ -44,16 +52,17 @@ pub async fn hello(_: Rc<Connection>, _: Request<DownstreamBody>) -> Response<Fu
 }
 
 /// Returns the settings of tests: one worker, otherwise the defaults.
-pub fn settings() -> worker::Settings {
-    worker::Settings {
+pub fn settings() -> Settings {
+    Settings {
         concurrency: NonZeroUsize::MIN,
-        ..worker::Settings::default()
+        listener: listener::Settings::default(),
+        codec: codec::Settings::default(),
     }
 }
 
 impl Downstream {
     /// Starts workers that listen on [`ANY`].
-    pub fn start<A, M>(settings: &worker::Settings, make: M) -> Self
+    pub fn start<A, M>(settings: &Settings, make: M) -> Self
     where
         A: Handler,
         M: Fn() -> A + Clone + Send + 'static,
@@ -72,7 +81,12 @@ impl Downstream {
             drain: watch,
             status_table: status_table.clone(),
         };
-        let workers = worker::start(settings, &shared, move |_| make()).unwrap();
+        let threads = worker::Settings {
+            concurrency: settings.concurrency,
+            listener: settings.listener.clone(),
+            codec: slot(settings.codec.clone()),
+        };
+        let workers = worker::start(&threads, &shared, move |_| make()).unwrap();
         let this = Self {
             status_table,
             telemetry,

@@ -466,9 +466,11 @@ impl Collector {
         found.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    /// Returns the attributes of the resource.
+    /// Returns the attributes of the resource of the newest message.
     pub fn resource(&self) -> BTreeMap<String, String> {
-        attributes(self.exports()[0].resource_spans[0].resource.as_ref())
+        let exports = self.exports();
+        let newest = exports.last().expect("a message");
+        attributes(newest.resource_spans[0].resource.as_ref())
     }
 
     /// Waits for this many spans, and returns them: those of servers first, then by time.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::histogram::{BUCKET_BOUNDS, bucket_of};
+use super::histogram::BUCKET_BOUNDS;
 use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Number of slots: one per bucket.
@@ -47,9 +47,9 @@ struct Slot {
 }
 
 impl Exemplars {
-    /// Replaces the exemplar of the bucket of a duration. Only one thread may call this.
-    pub(super) fn set(&self, request: &TracedRequest, duration: Duration) {
-        self.slots[bucket_of(duration)].write(request, duration);
+    /// Replaces the exemplar of a bucket, into which the duration falls. Only one thread may call this.
+    pub(super) fn set(&self, bucket: usize, request: &TracedRequest, duration: Duration) {
+        self.slots[bucket].write(request, duration);
     }
 
     /// Adds the exemplars that are newer than those of a total.
@@ -129,10 +129,10 @@ mod tests {
     fn newest_request_of_each_bucket_is_kept() {
         let (first, second) = (Exemplars::default(), Exemplars::default());
         let [short, long] = [1, 90].map(Duration::from_millis);
-        first.set(&request(1), short);
-        first.set(&request(2), short);
-        second.set(&request(3), long);
-        second.set(&request(1), short);
+        first.set(1, &request(1), short);
+        first.set(1, &request(2), short);
+        second.set(6, &request(3), long);
+        second.set(1, &request(1), short);
         let mut total = ExemplarTotal::default();
         first.add_to(&mut total);
         second.add_to(&mut total);

@@ -1,4 +1,4 @@
-//! Histograms with the default buckets of Istio and Envoy.
+//! Histograms, by default with the buckets of Istio and Envoy.
 //!
 //! Uses the single-writer update of cells. The count is the sum of the buckets, so that a scrape never sees them
 //! disagree.
@@ -58,10 +58,9 @@ impl Histogram {
     }
 
     /// Adds a duration.
-    pub fn observe_duration(&self, duration: Duration, writers: Writers) {
-        let micros = micros(duration);
-        bump(&self.buckets[MICROSECONDS.bucket(micros)], 1, writers);
-        bump(&self.sum, micros, writers);
+    pub fn observe_duration(&self, duration: Duration, bounds: &DurationBounds, writers: Writers) {
+        bump(&self.buckets[bounds.bucket(duration)], 1, writers);
+        bump(&self.sum, micros(duration), writers);
     }
 
     /// Adds this histogram to a total.
@@ -73,9 +72,48 @@ impl Histogram {
     }
 }
 
-/// Returns the number of the bucket of a duration.
-pub(super) fn bucket_of(duration: Duration) -> usize {
-    MICROSECONDS.bucket(micros(duration))
+/// Buckets of durations.
+#[derive(Debug)]
+pub struct DurationBounds {
+    /// Upper bounds below `+Inf`, in milliseconds.
+    millis: Box<[f64]>,
+    micros: Buckets,
+}
+
+impl DurationBounds {
+    /// Makes buckets with these upper bounds in milliseconds; `None` unless they are 1 to 19 rising numbers above 0.
+    pub fn new(millis: &[f64]) -> Option<Self> {
+        let is_rising = millis.windows(2).all(|pair| pair[0] < pair[1]);
+        let are_positive = millis.iter().all(|bound| bound.is_finite() && *bound > 0.0);
+        if millis.is_empty() || millis.len() >= BUCKETS || !is_rising || !are_positive {
+            return None;
+        }
+        // no duration is above the bounds that are left over
+        let mut micros = [u64::MAX; BUCKETS - 1];
+        for (bound, millis) in micros.iter_mut().zip(millis) {
+            *bound = (millis * 1_000.0) as u64;
+        }
+        Some(Self {
+            millis: millis.into(),
+            micros: Buckets::of(micros),
+        })
+    }
+
+    /// Upper bounds below `+Inf`, in milliseconds.
+    pub fn millis(&self) -> &[f64] {
+        &self.millis
+    }
+
+    /// Returns the number of the bucket of a duration.
+    pub(super) fn bucket(&self, duration: Duration) -> usize {
+        self.micros.bucket(micros(duration))
+    }
+}
+
+impl Default for DurationBounds {
+    fn default() -> Self {
+        Self::new(&BUCKET_BOUNDS).expect("the default bounds rise")
+    }
 }
 
 /// Returns a duration in microseconds; 64 bits of them last for half a million years.
@@ -113,20 +151,18 @@ impl HistogramTotal {
     }
 
     /// Upper bounds with the number of values up to each bound, without `+Inf`.
-    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+    pub fn cumulative(&self, bounds: &[f64]) -> impl Iterator<Item = (f64, u64)> {
         let mut below = 0;
-        BUCKET_BOUNDS
-            .iter()
-            .zip(&self.buckets)
-            .map(move |(bound, count)| {
-                below += count;
-                (*bound, below)
-            })
+        bounds.iter().zip(&self.buckets).map(move |(bound, count)| {
+            below += count;
+            (*bound, below)
+        })
     }
 }
 
 /// Lookup of buckets: the bit length of a value gives the first candidate, and few bounds lie between two powers of
 /// two.
+#[derive(Debug)]
 struct Buckets {
     /// Largest integer of each bucket.
     bounds: [u64; BUCKETS - 1],
@@ -134,18 +170,21 @@ struct Buckets {
     first: [u8; 65],
 }
 
-static BYTES: Buckets = Buckets::new(1);
-static MICROSECONDS: Buckets = Buckets::new(1_000);
+static BYTES: Buckets = Buckets::of_bytes();
 
 impl Buckets {
-    const fn new(scale: u32) -> Self {
+    const fn of_bytes() -> Self {
         let mut bounds = [0; BUCKETS - 1];
         let mut index = 0;
         while index < bounds.len() {
             // truncation is right: the integers up to 0.5 are those up to 0
-            bounds[index] = (BUCKET_BOUNDS[index] * scale as f64) as u64;
+            bounds[index] = BUCKET_BOUNDS[index] as u64;
             index += 1;
         }
+        Self::of(bounds)
+    }
+
+    const fn of(bounds: [u64; BUCKETS - 1]) -> Self {
         let mut first = [0; 65];
         let mut bits = 1;
         while bits < first.len() {
@@ -196,10 +235,12 @@ mod tests {
                 );
             }
         }
-        for bound in MICROSECONDS.bounds {
+        let durations = DurationBounds::default();
+        for bound in durations.micros.bounds {
             for value in [bound - 1, bound, bound + 1] {
                 let expected = slow_bucket(value as f64 / 1_000.0);
-                assert_eq!(MICROSECONDS.bucket(value), expected, "{value} microseconds");
+                let bucket = durations.bucket(Duration::from_micros(value));
+                assert_eq!(bucket, expected, "{value} microseconds");
             }
         }
         assert_eq!(BYTES.bucket(0), 0);
@@ -210,11 +251,12 @@ mod tests {
     fn totals_are_cumulative_and_include_values_above_the_last_bound() {
         let histogram = Histogram::default();
         for micros in [400, 500, 501, 1_000, 4_999_000, 7_200_000_000] {
-            histogram.observe_duration(Duration::from_micros(micros), Writers::One);
+            let duration = Duration::from_micros(micros);
+            histogram.observe_duration(duration, &DurationBounds::default(), Writers::One);
         }
         let mut total = HistogramTotal::default();
         histogram.add_to(&mut total);
-        let cumulative: Vec<_> = total.cumulative().collect();
+        let cumulative: Vec<_> = total.cumulative(&BUCKET_BOUNDS).collect();
         assert_eq!(cumulative[0], (0.5, 2));
         assert_eq!(cumulative[1], (1.0, 4));
         assert_eq!(cumulative[10], (2_500.0, 4));
@@ -222,6 +264,26 @@ mod tests {
         assert_eq!(cumulative.last(), Some(&(3_600_000.0, 5)));
         assert_eq!(total.count(), 6);
         assert!((total.sum(Unit::Microseconds) - 7_205_001.401).abs() < 1e-6);
+    }
+
+    #[test]
+    fn bounds_of_durations_may_be_others() {
+        let bounds = DurationBounds::new(&[2.0, 40.0]).unwrap();
+        let histogram = Histogram::default();
+        for millis in [1, 2, 3, 41, 4_000_000] {
+            histogram.observe_duration(Duration::from_millis(millis), &bounds, Writers::One);
+        }
+        let mut total = HistogramTotal::default();
+        histogram.add_to(&mut total);
+        let cumulative: Vec<_> = total.cumulative(bounds.millis()).collect();
+        assert_eq!(cumulative, [(2.0, 2), (40.0, 3)]);
+        assert_eq!(total.count(), 5);
+        for wrong in [&[][..], &[0.0], &[2.0, 1.0], &[f64::NAN], &[1.0; 2]] {
+            assert!(DurationBounds::new(wrong).is_none(), "{wrong:?}");
+        }
+        let many: Vec<f64> = (1..=20).map(f64::from).collect();
+        assert!(DurationBounds::new(&many[..19]).is_some());
+        assert!(DurationBounds::new(&many).is_none());
     }
 
     #[test]
@@ -234,14 +296,15 @@ mod tests {
         two.add_to(&mut total);
         assert_eq!(total.count(), 2);
         assert_eq!(total.sum(Unit::Bytes), 7.0);
-        assert_eq!(total.cumulative().nth(2), Some((5.0, 1)));
+        assert_eq!(total.cumulative(&BUCKET_BOUNDS).nth(2), Some((5.0, 1)));
     }
 
     proptest! {
         #[test]
         fn buckets_agree_with_the_definition(value in 0_u64..5_000_000_000) {
             prop_assert_eq!(BYTES.bucket(value), slow_bucket(value as f64));
-            prop_assert_eq!(MICROSECONDS.bucket(value), slow_bucket(value as f64 / 1_000.0));
+            let bucket = DurationBounds::default().bucket(Duration::from_micros(value));
+            prop_assert_eq!(bucket, slow_bucket(value as f64 / 1_000.0));
         }
     }
 }

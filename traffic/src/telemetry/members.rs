@@ -201,6 +201,8 @@ pub struct DestinationState {
     pub ejected: usize,
     /// Number of endpoints that fail their health checks, or wait for the first.
     pub unhealthy: usize,
+    /// Number of endpoints that have left the destination and still have requests.
+    pub draining: usize,
     /// Limits with their current values.
     pub limits: Vec<LimitState>,
     /// Failures, handshakes and retries that have occurred.

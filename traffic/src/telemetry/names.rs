@@ -59,7 +59,7 @@ families! {
     /// Counter: requests of rules.
     RULE_REQUESTS "strait_rule_requests_total" "Requests by the rule that matched, and class of the response status; at most 1000 rules, then as rule other.",
     /// Gauge: endpoints of a destination.
-    DESTINATION_ENDPOINTS "strait_destination_endpoints" "Endpoints of a destination that has had a request, by state: available, ejected, unhealthy.",
+    DESTINATION_ENDPOINTS "strait_destination_endpoints" "Endpoints of a destination that has had a request, by state: available, ejected, unhealthy, draining.",
     /// Gauge: limits of a destination.
     DESTINATION_LIMIT "strait_destination_limit" "Limits of a destination that has had a request, by limit.",
     /// Gauge: current values of what limits limit.
@@ -618,9 +618,11 @@ series! {
     /// Mirrored requests in flight.
     MirrorsActive "strait_mirror_requests_active" [] "Mirrored requests in flight.",
     /// Bytes of request bodies that retries may need.
-    BufferedForRetries "strait_buffered_bytes" [KIND = "retry"] "Bytes of request bodies that are held, by purpose.",
+    BufferedForRetries "strait_buffered_bytes" [KIND = "retry"] "Bytes of bodies that are held, by purpose.",
     /// Bytes of request bodies that mirrors have not read yet.
-    BufferedForMirrors "strait_buffered_bytes" [KIND = "mirror"] "Bytes of request bodies that are held, by purpose.",
+    BufferedForMirrors "strait_buffered_bytes" [KIND = "mirror"] "Bytes of bodies that are held, by purpose.",
+    /// Bytes of responses that wait for clients to read.
+    BufferedForClients "strait_buffered_bytes" [KIND = "response"] "Bytes of bodies that are held, by purpose.",
     /// Upgraded connections that are open.
     UpgradesActive "strait_upgrades_active" [] "Upgraded connections (WebSocket and others) that are open.",
 }

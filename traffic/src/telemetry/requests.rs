@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::cells::{WorkerId, Writers, bump, cell_index};
 use super::exemplars::{self, ExemplarTotal, Exemplars, TracedRequest};
 use super::flags::ResponseFlags;
-use super::histogram::{Histogram, HistogramTotal};
+use super::histogram::{DurationBounds, Histogram, HistogramTotal};
 use super::labels::RequestLabels;
 use super::phases::PhaseTally;
 use super::tags::TagValues;
@@ -104,6 +104,8 @@ pub struct RequestStats {
     workers: Box<[OnceLock<Box<Table>>]>,
     tcp: TcpStats,
     phases: PhaseTally,
+    /// Buckets of durations.
+    bounds: Arc<DurationBounds>,
     /// Values of requests that are labels as well.
     values: Option<Arc<TagValues>>,
     /// Metrics with the same labels and values of requests.
@@ -144,12 +146,13 @@ impl Drop for Place {
 impl RequestStats {
     /// Creates empty metrics for this number of workers. Use [`super::StatsRegistry::request_stats`], which keeps them
     /// across reloads.
-    pub fn new(labels: RequestLabels, workers: usize) -> Self {
+    pub fn new(labels: RequestLabels, workers: usize, bounds: &Arc<DurationBounds>) -> Self {
         Self {
             labels,
             workers: (0..=workers).map(|_| OnceLock::new()).collect(),
             tcp: TcpStats::new(workers),
             phases: PhaseTally::new((), workers),
+            bounds: Arc::clone(bounds),
             values: None,
             tagged: Mutex::default(),
         }
@@ -179,7 +182,7 @@ impl RequestStats {
         let place = place()?;
         let stats = Arc::new(Self {
             values: Some(Arc::clone(values)),
-            ..Self::new(self.labels.clone(), self.workers.len() - 1)
+            ..Self::new(self.labels.clone(), self.workers.len() - 1, &self.bounds)
         });
         tagged.push(Tagged {
             stats: Arc::clone(&stats),
@@ -228,7 +231,8 @@ impl RequestStats {
     pub fn record(&self, worker: WorkerId, record: &RequestRecord) {
         let (index, writers) = cell_index(worker, self.workers.len());
         let table = self.workers[index].get_or_init(Box::default);
-        table.cell(Variant::of(record)).record(record, writers);
+        let cell = table.cell(Variant::of(record));
+        cell.record(record, &self.bounds, writers);
     }
 
     /// Whether anything was counted.
@@ -411,8 +415,9 @@ impl VariantCell {
         })
     }
 
-    fn record(&self, record: &RequestRecord, writers: Writers) {
-        self.duration.observe_duration(record.duration, writers);
+    fn record(&self, record: &RequestRecord, bounds: &DurationBounds, writers: Writers) {
+        self.duration
+            .observe_duration(record.duration, bounds, writers);
         self.request_bytes
             .observe_bytes(record.request_bytes, writers);
         self.response_bytes
@@ -425,7 +430,8 @@ impl VariantCell {
             && writers == Writers::One
         {
             let exemplars = self.exemplars.get_or_init(Box::default);
-            exemplars.set(trace, record.duration);
+            let bucket = bounds.bucket(record.duration);
+            exemplars.set(bucket, trace, record.duration);
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connections::ListenerStats;
+use super::histogram::DurationBounds;
 use super::labels::RequestLabels;
 use super::members::{MemberLabels, MemberTally, ReplayLabels, ReplayTally, ShiftTally};
 use super::policies::{PolicyLabels, PolicyTally};
@@ -28,6 +29,8 @@ pub const RETENTION: Duration = Duration::from_secs(15 * 60);
 #[derive(Debug)]
 pub struct StatsRegistry {
     workers: usize,
+    /// Buckets of durations of requests.
+    bounds: Arc<DurationBounds>,
     requests: Mutex<Handles<RequestLabels, RequestStats>>,
     listeners: Mutex<Handles<Arc<str>, ListenerStats>>,
     routes: Mutex<Handles<Arc<str>, RouteStats>>,
@@ -45,6 +48,7 @@ impl StatsRegistry {
     pub fn new(workers: usize) -> Self {
         Self {
             workers,
+            bounds: Arc::default(),
             requests: Mutex::new(Handles::default()),
             listeners: Mutex::new(Handles::default()),
             routes: Mutex::new(Handles::default()),
@@ -56,6 +60,17 @@ impl StatsRegistry {
             shared_series: Arc::default(),
             rules: Mutex::default(),
         }
+    }
+
+    /// Sets the buckets of durations of requests.
+    #[must_use]
+    pub fn with_bounds(self, bounds: Arc<DurationBounds>) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// Buckets of durations of requests.
+    pub fn bounds(&self) -> &Arc<DurationBounds> {
+        &self.bounds
     }
 
     /// Sets the changes of metrics for later scrapes.
@@ -70,7 +85,7 @@ impl StatsRegistry {
 
     /// Metrics of a label set, continued if it was in use before.
     pub fn request_stats(&self, labels: &RequestLabels) -> Arc<RequestStats> {
-        let make = || RequestStats::new(labels.clone(), self.workers);
+        let make = || RequestStats::new(labels.clone(), self.workers, &self.bounds);
         lock(&self.requests).find_or_insert(labels, make)
     }
 

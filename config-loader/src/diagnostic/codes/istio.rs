@@ -332,6 +332,8 @@ codes! {
     MC007 Error "`pem` has certificates of authorities";
     MC008 Error "a condition of discoverySelectors has a key, an operator and values for it";
     MC009 Error "accessLogFormat with encoding JSON is a JSON object";
+    MC010 Error "flags of the proxy accept the values of the mesh configuration";
+    MC011 Error "fromCidr of meshNetworks is a network";
     MC101 Warning "a field of the mesh configuration has an effect";
     MC102 Warning "the mesh configuration fits the flags of the proxy";
     MC103 Warning "namespaces are known where discoverySelectors select some";

@@ -184,6 +184,15 @@ fn no_field_is_silent() {
         ("image: {imageType: a}", "note"),
         ("runtimeValues: {a: b}", "warning"),
         ("tracing: {sampling: 2}", "effect"),
+        ("connectionSettings: {httpDrainTimeout: 1s}", "warning"),
+        (
+            "connectionSettings: {clusterPerConnectionBufferLimitBytes: 1}",
+            "warning",
+        ),
+        (
+            "connectionSettings: {listenerPerConnectionBufferLimitBytes: 1}",
+            "warning",
+        ),
     ] {
         let [(_, outcome)] = &*outcomes(&[text.to_owned()], &ProxySettings::default()) else {
             unreachable!()
@@ -221,6 +230,11 @@ fn connections_of_clients_follow_the_settings_of_proxies() {
              runtimeValues: {overload.global_downstream_max_connections: '9'}",
             "max-connections=5 max-connections=9",
             "max-connections=5 max-connections=9",
+        ),
+        (
+            "statsCompression: false\nconnectionSettings: {listenerConnectionLimit: 5, httpRequestTimeout: 9s}",
+            "http-request-timeout=9s listener-max-connections=5 stats-compression=off",
+            "http-request-timeout=9s listener-max-connections=5 stats-compression=off",
         ),
         (
             "proxyHeaders: {attemptCount: {disabled: true}, requestId: {disabled: true}, xForwardedPort: {enabled: true}}",

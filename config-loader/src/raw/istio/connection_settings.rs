@@ -28,6 +28,10 @@ pub struct ConnectionSettings {
     pub http_merge_slashes: Field<bool>,
     /// Treatment of escaped slashes in paths.
     pub http_path_with_escaped_slashes_action: Field<String>,
+    /// Time from the head of a request to the end of its body.
+    pub http_request_timeout: Field<String>,
+    /// Maximum number of open connections of one listener.
+    pub listener_connection_limit: Field<i64>,
     /// Time for the head of a request.
     pub http_request_headers_timeout: Field<String>,
     /// Time without progress of a request.
@@ -38,7 +42,5 @@ pub struct ConnectionSettings {
     pub http2_initial_stream_window_size: Field<i64>,
     pub cluster_per_connection_buffer_limit_bytes: Field<IgnoredAny>,
     pub http_drain_timeout: Field<IgnoredAny>,
-    pub http_request_timeout: Field<IgnoredAny>,
-    pub listener_connection_limit: Field<IgnoredAny>,
     pub listener_per_connection_buffer_limit_bytes: Field<IgnoredAny>,
 }

@@ -259,8 +259,8 @@ pub struct OpenTelemetryProvider {
     pub grpc: Field<TracerGrpc>,
     /// Sources of attributes of the resource; the environment is always one.
     pub resource_detectors: Field<ResourceDetectors>,
-    /// Names of services in spans.
-    pub service_attribute_enrichment: Field<IgnoredAny>,
+    /// Names of services: `ISTIO_CANONICAL` (default) or `OTEL_SEMANTIC_CONVENTIONS`.
+    pub service_attribute_enrichment: Field<String>,
     /// Sampling by Dynatrace.
     pub dynatrace_sampler: Field<IgnoredAny>,
 }

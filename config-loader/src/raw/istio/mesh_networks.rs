@@ -23,14 +23,14 @@ pub struct Network {
     pub gateways: Field<Vec<Field<NetworkGateway>>>,
 }
 
-/// Endpoints of a network. Fields of type [`IgnoredAny`] have no effect.
+/// Endpoints of a network.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkEndpoints {
     /// Name of a cluster, whose endpoints are meant.
     pub from_registry: Field<String>,
-    /// Addresses.
-    pub from_cidr: Field<IgnoredAny>,
+    /// Addresses, such as `10.0.0.0/8`.
+    pub from_cidr: Field<String>,
 }
 
 /// Gateway to a network. Fields of type [`IgnoredAny`] have no effect.

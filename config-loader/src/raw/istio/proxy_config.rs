@@ -52,6 +52,8 @@ pub struct ProxySettings {
     pub runtime_values: Field<Map<String>>,
     /// Name of the service in traces.
     pub service_cluster: Field<String>,
+    /// Whether metrics are compressed for clients that accept it. Default: true.
+    pub stats_compression: Field<bool>,
     /// Port of the health pages. Default: 15020.
     pub status_port: Field<i64>,
     /// Time that a sidecar serves its workload after SIGTERM. Default: 5 s.
@@ -84,7 +86,6 @@ pub struct ProxySettings {
     pub readiness_probe: Field<IgnoredAny>,
     pub sds: Field<IgnoredAny>,
     pub stat_name_length: Field<IgnoredAny>,
-    pub stats_compression: Field<IgnoredAny>,
     pub statsd_udp_address: Field<IgnoredAny>,
 }
 

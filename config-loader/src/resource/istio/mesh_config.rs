@@ -1,8 +1,10 @@
 //! MeshConfig, checked.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use kube::core::Selector;
 use traffic::authz::ExtAuthz;
 use traffic::route::PathNormalization;
@@ -57,7 +59,7 @@ pub struct MeshConfig {
     pub exports: DefaultExports,
     /// Selectors of the namespaces whose objects are in effect, of which one must match; empty for all namespaces.
     pub namespaces: Vec<Selector>,
-    /// Networks of clusters, as read at the start.
+    /// Networks of clusters and addresses.
     pub networks: Vec<MeshNetwork>,
     /// Hosts or wildcards, and whether they are served by the local cluster alone.
     pub cluster_local: Vec<(Arc<str>, bool)>,
@@ -73,6 +75,13 @@ impl MeshConfig {
         }
     }
 
+    /// Network of an address; empty for the default network.
+    pub fn network_of(&self, address: IpAddr) -> &str {
+        let contains = |one: &&MeshNetwork| one.addresses.iter().any(|net| net.contains(&address));
+        let found = self.networks.iter().find(contains);
+        found.map_or("", |network| &network.name)
+    }
+
     /// Iterates over the values for flags of a gateway or sidecar that are not given.
     pub fn flag_values(&self, is_gateway: bool) -> impl Iterator<Item = &FlagValue> {
         self.flags
@@ -84,6 +93,12 @@ impl MeshConfig {
     pub fn zipkin_address(&self) -> Option<&Arc<str>> {
         let address = self.proxies.zipkin_address.as_ref();
         address.filter(|_| !self.disables_tracing)
+    }
+
+    /// Whether a receiver of spans names services by the semantic conventions of OpenTelemetry.
+    pub fn names_services_by_conventions(&self) -> bool {
+        let mut providers = self.providers.iter();
+        providers.any(|one| matches!(&one.kind, ProviderKind::Tracer(tracer) if tracer.has_conventional_names))
     }
 
     /// The provider with this name, in any case. Without one of its own, `envoy` is the log at standard output.
@@ -132,6 +147,8 @@ pub struct MeshNetwork {
     pub name: Arc<str>,
     /// Names of the clusters whose endpoints are in the network.
     pub clusters: Vec<Arc<str>>,
+    /// Addresses of endpoints in the network that no label, flag or cluster has a network for.
+    pub addresses: Vec<IpNet>,
     /// Address and port of its gateway.
     pub gateway: Option<(Arc<str>, u16)>,
 }

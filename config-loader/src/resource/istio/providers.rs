@@ -67,6 +67,8 @@ pub struct Tracer {
     pub headers: Vec<(HeaderName, TracerHeader)>,
     /// Maximum number of bytes of a path in spans; `None` for the default.
     pub path_bytes_max: Option<usize>,
+    /// Whether services are named by the semantic conventions of OpenTelemetry.
+    pub has_conventional_names: bool,
 }
 
 /// Access log over OTLP.

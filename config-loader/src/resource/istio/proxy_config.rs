@@ -77,12 +77,6 @@ impl ProxySettings {
         }
     }
 
-    /// Settings beside flags that are read when a proxy starts.
-    pub fn read_at_start(&self) -> impl PartialEq {
-        let names = (self.service_cluster.clone(), self.service_name);
-        (self.variables.clone(), names, self.zipkin_address.clone())
-    }
-
     /// Iterates over the values for flags of a gateway or sidecar. The first value of a flag counts.
     pub fn flag_values(&self, is_gateway: bool) -> impl Iterator<Item = &FlagValue> {
         let profile = self.profile.iter().flatten();

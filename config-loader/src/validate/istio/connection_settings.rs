@@ -74,6 +74,7 @@ pub(super) fn connection_flags(raw: &Raw, span: Span, check: &mut Check<'_>) -> 
             "http-request-headers-timeout",
             &raw.http_request_headers_timeout,
         ),
+        ("http-request-timeout", &raw.http_request_timeout),
         ("http-stream-idle-timeout", &raw.http_stream_idle_timeout),
     ] {
         if scalar::duration_or_zero(field, check).is_some() {
@@ -81,30 +82,31 @@ pub(super) fn connection_flags(raw: &Raw, span: Span, check: &mut Check<'_>) -> 
         }
     }
     let most = i64::from(i32::MAX);
-    for (flag, field, least, most) in [
+    for (flag, field, least) in [
         (
             "max-connections",
             &raw.global_downstream_connection_limit,
             1,
-            most,
+        ),
+        (
+            "listener-max-connections",
+            &raw.listener_connection_limit,
+            1,
         ),
         (
             "http2-max-concurrent-streams",
             &raw.http_max_concurrent_streams,
             1,
-            most,
         ),
         (
             "http2-connection-window",
             &raw.http2_initial_connection_window_size,
             65_535,
-            most,
         ),
         (
             "http2-stream-window",
             &raw.http2_initial_stream_window_size,
             65_535,
-            most,
         ),
     ] {
         let value = scalar::in_range(field, least..=most, "number", MC006, check);
@@ -171,16 +173,6 @@ fn without_effect(raw: &Raw, span: Span, check: &mut Check<'_>) {
             "httpDrainTimeout",
             &raw.http_drain_timeout,
             "write `drainDuration`",
-        ),
-        (
-            "httpRequestTimeout",
-            &raw.http_request_timeout,
-            "write `httpMaxStreamDuration`, or `timeout` of rules",
-        ),
-        (
-            "listenerConnectionLimit",
-            &raw.listener_connection_limit,
-            "write `globalDownstreamConnectionLimit`",
         ),
         (
             "listenerPerConnectionBufferLimitBytes",

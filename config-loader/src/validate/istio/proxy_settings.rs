@@ -164,8 +164,13 @@ fn flags(raw: &Raw, check: &mut Check<'_>) -> BTreeMap<&'static str, Vec<FlagVal
     flags
 }
 
-/// Adds the flags that blocks of settings have.
+/// Adds the flags that blocks of settings have, and that of the compression of metrics.
 fn blocks(raw: &Raw, flags: &mut BTreeMap<&'static str, Vec<FlagValue>>, check: &mut Check<'_>) {
+    if let Some(compresses) = raw.stats_compression.get() {
+        let switch = if *compresses { "on" } else { "off" };
+        let flag = ("stats-compression", switch.to_owned());
+        flags.insert("statsCompression", vec![flag]);
+    }
     if let Some(topology) = raw.gateway_topology.get() {
         flags.insert("gatewayTopology", of_topology(topology, check));
     }

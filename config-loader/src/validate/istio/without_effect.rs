@@ -85,10 +85,6 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
             "readinessProbe",
             "probe the application by its own health checks",
         ),
-        (
-            "statsCompression",
-            "remove it: pages are compressed for clients that ask for it",
-        ),
         ("statsdUdpAddress", SCRAPE),
         ("tracing.datadog", TRACES),
         ("tracing.lightstep", TRACES),
@@ -112,7 +108,7 @@ pub(super) const OF_PROXIES: WithoutEffect = WithoutEffect {
         "sds",
         "statNameLength",
     ],
-    followed: &[("statsCompression", "true")],
+    followed: &[],
 };
 
 const HEADERS: &str = "see docs/configuration.md for the headers of requests and responses";

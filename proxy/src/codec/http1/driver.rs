@@ -121,10 +121,10 @@ impl<'a, A: Handler> Driver<'a, A> {
         socket: Socket,
         past: ParkedState,
     ) -> Self {
-        let settings = &server.settings.http1;
+        let settings = server.settings();
         let limits = Limits {
-            head_bytes_max: settings.head_bytes_max,
-            headers_max: settings.headers_max,
+            head_bytes_max: settings.http1.head_bytes_max,
+            headers_max: settings.http1.headers_max,
         };
         Self {
             past,
@@ -166,7 +166,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// Hands the connection to the exchange, with its handle if a security policy may end it.
     pub(super) fn hand_over(mut self, member: ConnectionHandle) {
-        let policy_drain = self.server.timeouts.policy_drain;
+        let policy_drain = self.server.settings().timeouts.policy_drain;
         if let Some(switch) = self.switch.take() {
             let handed_over = HandedOver {
                 connection: Box::pin(self.into_socket()),
@@ -195,6 +195,11 @@ impl<'a, A: Handler> Driver<'a, A> {
             moved: self.inbox.moved().wrapping_add(self.outbox.moved()),
             draining: member.draining(),
         }
+    }
+
+    /// Number of bytes that wait to be written.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.outbox.len()
     }
 
     /// Serves while there is progress.
@@ -249,7 +254,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         };
         let body = self.body(&head, cx);
         let mut request = head.request.map(|()| body);
-        let settings = &self.server.settings;
+        let settings = self.server.settings();
         let checked = settings.underscores.apply(request.headers_mut());
         match checked.and_then(|()| check::head(&request, settings.http1.http10)) {
             Ok(()) => {

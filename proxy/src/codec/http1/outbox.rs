@@ -50,6 +50,11 @@ impl Outbox {
         }
     }
 
+    /// Number of bytes that wait.
+    pub(super) fn len(&self) -> usize {
+        self.head.len() - self.written + self.data.len() + self.tail.len()
+    }
+
     fn is_empty(&self) -> bool {
         self.written == self.head.len() && !self.has_body()
     }

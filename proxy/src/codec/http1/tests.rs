@@ -25,6 +25,7 @@ use crate::codec::transport::Transport;
 use crate::codec::{self, AcceptedConnection, Downstream, Handler, Timeouts as ConnectionTimeouts};
 use crate::exchange::DownstreamBody;
 use crate::runtime::admission::Admission;
+use crate::runtime::latest::slot;
 use crate::snapshot::{ListenerKey, UNIX_PEER};
 use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
 
@@ -65,7 +66,7 @@ fn server(plan: &Plan, script: &Rc<Script>) -> Rc<codec::Server<impl Handler>> {
         handler::answer(Rc::clone(&script), connection, request)
     };
     let telemetry = Arc::clone(&TELEMETRY);
-    let server = codec::Server::new(handler, settings(plan), telemetry, WorkerId(0));
+    let server = codec::Server::new(handler, slot(settings(plan)), telemetry, WorkerId(0));
     Rc::new(server)
 }
 

@@ -69,6 +69,8 @@ pub(super) struct Driver<'a, A: Handler> {
     unflushed: bool,
     /// Counter of reads and writes that moved bytes.
     moved: u32,
+    /// Maximum number of open streams.
+    streams_max: u32,
     /// Requests so far.
     begun: u32,
     /// Requests that ended before they were answered.
@@ -81,12 +83,14 @@ impl<'a, A: Handler> Driver<'a, A> {
         connection: &'a Rc<Connection>,
         socket: Socket,
     ) -> Self {
-        let settings = &server.settings.http2;
+        let settings = server.settings();
+        let settings = &settings.http2;
         Self {
             server,
             connection,
             socket,
             engine: engine::Server::new(settings.engine(), settings.send_buffer_bytes_max),
+            streams_max: settings.concurrent_streams_max,
             rest: Vec::new(),
             slots: Vec::new(),
             seats: FutureSlots::new(),
@@ -119,6 +123,14 @@ impl<'a, A: Handler> Driver<'a, A> {
     /// Whether output waits for the peer.
     pub(super) fn is_unsent(&self) -> bool {
         self.unflushed || self.engine.is_blocked()
+    }
+
+    /// Number of bytes that wait for the peer, if output does.
+    pub(super) fn unsent_bytes(&mut self, is_unsent: bool) -> usize {
+        match is_unsent {
+            true => self.engine.pending_bytes(),
+            false => 0,
+        }
     }
 
     /// Counter of reads and writes that moved bytes.
@@ -239,8 +251,7 @@ impl<'a, A: Handler> Driver<'a, A> {
 
     /// Rebuilds all wakers: the task that drives the connection has changed.
     fn rebuild_wakers(&mut self, task: &Waker) {
-        let streams = self.server.settings.http2.concurrent_streams_max as usize;
-        self.ready = Ready::new(streams, task);
+        self.ready = Ready::new(self.streams_max as usize, task);
         for (place, waker) in self.wakers.iter_mut().enumerate() {
             *waker = self.ready.waker(place);
             self.ready.mark(place);
@@ -490,7 +501,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = head.headers;
         let server = self.server;
-        let underscores = server.settings.underscores.apply(request.headers_mut());
+        let underscores = server.settings().underscores.apply(request.headers_mut());
         let checked = underscores.and_then(|()| check::head(&request, Http10::Accept));
         if let Err(refusal) = checked {
             let status = server.refuse(self.connection, &request, refusal);

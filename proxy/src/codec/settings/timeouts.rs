@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::http1::Settings as Http1Settings;
-use crate::codec::park::IdleTimeouts;
 use crate::codec::watchdog;
 
 /// Timeouts of connections of any protocol.
@@ -38,13 +37,6 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    pub(in crate::codec) fn patience(&self) -> IdleTimeouts<'_> {
-        IdleTimeouts {
-            idle: &self.idle,
-            drain_idle: &self.drain_idle,
-        }
-    }
-
     pub(in crate::codec) fn http1(
         &self,
         http1: &Http1Settings,

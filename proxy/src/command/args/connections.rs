@@ -21,6 +21,14 @@ pub struct ConnectionArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub max_connections: u32,
+    /// Maximum number of open connections of one listener; further ones are closed at once [default: no limit]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "STRAIT_LISTENER_MAX_CONNECTIONS",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub listener_max_connections: Option<u32>,
     /// Time without requests after which a connection is closed; 0s for no limit
     #[arg(long, value_name = "DURATION", default_value = "1h", env = "STRAIT_HTTP_IDLE_TIMEOUT", value_parser = duration)]
     pub http_idle_timeout: Duration,
@@ -31,6 +39,10 @@ pub struct ConnectionArgs {
     /// [default: no limit]
     #[arg(long, value_name = "DURATION", env = "STRAIT_HTTP_MAX_STREAM_DURATION", value_parser = duration)]
     pub http_max_stream_duration: Option<Duration>,
+    /// Maximum time from the head of a request that is forwarded to the end of its body; after it, 408 unless a response has
+    /// begun [default: no limit]
+    #[arg(long, value_name = "DURATION", env = "STRAIT_HTTP_REQUEST_TIMEOUT", value_parser = duration)]
+    pub http_request_timeout: Option<Duration>,
     /// Time for the head of a request; 0s for no limit
     #[arg(
         long,
@@ -94,6 +106,12 @@ pub enum UnderscoresArg {
 }
 
 impl ConnectionArgs {
+    /// Maximum number of connections of one listener.
+    pub fn listener_connections_max(&self) -> usize {
+        let max = self.listener_max_connections.map(usize::try_from);
+        max.and_then(Result::ok).unwrap_or(usize::MAX)
+    }
+
     /// Puts the limits and timeouts into the settings of connections.
     pub fn apply(&self, settings: codec::Settings) -> codec::Settings {
         let idle = limit(self.http_stream_idle_timeout);

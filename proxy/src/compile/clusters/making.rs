@@ -168,7 +168,7 @@ impl Clusters<'_> {
                 let place = TopologyLabels {
                     locality: &endpoint.locality,
                     labels: &endpoint.labels,
-                    network: &endpoint.network,
+                    network: self.network_of(endpoint),
                     member: endpoint.member.as_ref().unwrap_or(&self.member),
                     node: endpoint.node.as_deref().unwrap_or_default(),
                 };
@@ -178,6 +178,15 @@ impl Clusters<'_> {
         match is_pool {
             true => locality::plan_within_member(&balance.spread, &here, &places),
             false => locality::plan(&balance.spread, &here, &places),
+        }
+    }
+
+    /// Returns the network of an endpoint: its own, else that of its address in the mesh configuration.
+    fn network_of<'e>(&'e self, endpoint: &'e Endpoint) -> &'e str {
+        let address = endpoint.address.socket();
+        match address.filter(|_| endpoint.network.is_empty()) {
+            Some(address) => (self.identity.mesh_config).network_of(address.ip().to_canonical()),
+            None => &endpoint.network,
         }
     }
 

@@ -1,9 +1,10 @@
-//! Timeouts of a request and of its attempts. They start when the whole request has been read.
+//! Timeouts of a request and of its attempts. They start when the whole request has been read, which has a timeout of its
+//! own.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
@@ -39,12 +40,19 @@ impl Times {
         self.per_attempt.or(self.request)
     }
 
-    /// Makes the timers of these timeouts, if there are any.
-    pub fn watch(self, progress: &Rc<Progress>) -> Option<Box<Deadline>> {
-        (self != Self::default()).then(|| {
+    /// Makes the timers of these timeouts, and of the one until the whole request has been read, if there are any.
+    pub fn watch(
+        self,
+        progress: &Rc<Progress>,
+        receive: Option<Duration>,
+    ) -> Option<Box<Deadline>> {
+        let receive = receive.filter(|_| !progress.is_complete());
+        (self != Self::default() || receive.is_some()).then(|| {
             Box::new(Deadline {
                 progress: Rc::clone(progress),
                 times: self,
+                receive,
+                receiving: None,
                 request: None,
                 per_attempt: None,
                 idle: None,
@@ -58,6 +66,9 @@ impl Times {
 pub struct Deadline {
     progress: Rc<Progress>,
     times: Times,
+    /// Time until the whole request has been read; `None` once a response has begun.
+    receive: Option<Duration>,
+    receiving: Option<Pin<Box<Sleep>>>,
     request: Option<Pin<Box<Sleep>>>,
     per_attempt: Option<Pin<Box<Sleep>>>,
     idle: Option<Pin<Box<Sleep>>>,
@@ -69,8 +80,10 @@ impl Deadline {
     /// Returns the timeout that has expired, once one has. `connected` is whether the attempt has its connection: the time
     /// of an attempt starts then.
     pub fn poll(&mut self, cx: &mut Context<'_>, connected: bool) -> Poll<Kind> {
-        if self.request.is_none() && self.per_attempt.is_none() && self.idle.is_none() {
-            ready!(self.progress.poll_complete(cx));
+        let is_read = self.request.is_some() || self.per_attempt.is_some() || self.idle.is_some();
+        if !is_read && self.progress.poll_complete(cx).is_pending() {
+            let late = poll_sleep(&mut self.receiving, self.receive, cx);
+            return late.map(|()| Kind::DownstreamTimeout);
         }
         let request = self.times.request;
         if poll_sleep(&mut self.request, request, cx).is_ready() {
@@ -92,6 +105,12 @@ impl Deadline {
     /// Starts the time without a byte again when the next one is waited for, so that a slow client does not count.
     pub fn restart_idle(&mut self) {
         self.restarts_idle = true;
+    }
+
+    /// Stops the timer of reading the request: its response has begun.
+    pub fn in_response(mut self: Box<Self>) -> Box<Self> {
+        self.receive = None;
+        self
     }
 
     /// Stops the timers of the last attempt; the next one starts its own.

@@ -80,6 +80,7 @@ mod tests {
             (Failed(Kind::RequestTimeout), [NOT; 3]),
             (Failed(Kind::Overflow), [NOT; 3]),
             (Failed(Kind::DownstreamBody), [NOT; 3]),
+            (Failed(Kind::DownstreamTimeout), [NOT; 3]),
             (Failed(Kind::InvalidBackend), [NOT; 3]),
             (Failed(Kind::NoCluster), [NOT; 3]),
             (Failed(Kind::NoOriginalDestination), [NOT; 3]),

@@ -1,5 +1,7 @@
 //! Timeouts and retries of a request, from its route and from a trusted client.
 
+use std::time::Duration;
+
 use hyper::header::HeaderMap;
 
 use crate::exchange::attempt::deadline::Times;
@@ -12,6 +14,8 @@ use traffic::filter::{RetryPolicy, timeout};
 pub struct RequestPolicy {
     /// Timeouts of the request and of each attempt.
     pub times: Times,
+    /// Time until the whole request has been read.
+    pub receive: Option<Duration>,
     /// Retry policy of the client, in place of the route's.
     pub policy: Option<Box<RetryPolicy>>,
     /// Whether more than one attempt may be made.
@@ -42,7 +46,7 @@ impl RequestPolicy {
         } else {
             None
         };
-        let settings = &context.worker.settings;
+        let settings = context.worker.settings();
         let timeout = timeout::effective(timeout, client);
         let timeout = timeout.into_iter().chain(settings.request_time_max).min();
         let times = Times {
@@ -59,6 +63,7 @@ impl RequestPolicy {
         }
         Self {
             times,
+            receive: settings.request_receive_max,
             retriable: policy.is_some_and(|policy| policy.attempts > 0),
             policy: own.map(Box::new),
         }

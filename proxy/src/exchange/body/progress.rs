@@ -53,6 +53,11 @@ impl Progress {
             .then(|| self.ended.get().unwrap_or(head))
     }
 
+    /// Whether the request was read completely.
+    pub fn is_complete(&self) -> bool {
+        self.complete.get()
+    }
+
     /// Ready once the request was read completely.
     pub fn poll_complete(&self, cx: &Context<'_>) -> Poll<()> {
         if self.complete.get() {

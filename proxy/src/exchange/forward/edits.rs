@@ -118,7 +118,7 @@ pub(in crate::exchange) fn request(
         return authority;
     };
     if let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned()) {
-        if context.worker.settings.forwarded_host && asked_for != *rewritten {
+        if context.worker.settings().forwarded_host && asked_for != *rewritten {
             parts.headers.append(X_FORWARDED_HOST, asked_for.clone());
         }
         parts.headers.insert(ORIGINAL_HOST, asked_for);
@@ -200,10 +200,10 @@ impl RequestContext<'_> {
             now,
             start_time,
             random: Some(self.worker.rng()),
-            hostname: &self.worker.settings.hostname,
+            hostname: &self.worker.hostname,
             route_name: &self.found.route().name,
             scheme: self.origin.scheme.as_str(),
-            environment: &self.worker.settings.environment,
+            environment: &self.worker.environment,
             ..TemplateContext::default()
         }
     }

@@ -46,7 +46,7 @@ pub(in crate::exchange) async fn ask(
     record: &Record,
 ) -> Result<HeaderMap, LocalReply> {
     let worker = context.worker;
-    let settings = &worker.settings;
+    let settings = worker.settings();
     let Described { rules, descriptors } = described;
     let message = RateLimitRequest {
         domain: settings.rate_limit_domain.to_string(),

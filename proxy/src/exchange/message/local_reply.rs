@@ -358,6 +358,12 @@ impl LocalReply {
             Kind::Overflow => Self::OVERFLOW,
             Kind::RequestTimeout => Self::timeout("response_timeout"),
             Kind::AttemptTimeout => Self::timeout("upstream_per_try_timeout"),
+            Kind::DownstreamTimeout => Self::new(
+                S::REQUEST_TIMEOUT,
+                F::NONE,
+                "request timeout",
+                "request_overall_timeout",
+            ),
             Kind::DownstreamBody => Self::new(
                 S::BAD_REQUEST,
                 F::DPE,
@@ -598,6 +604,13 @@ mod tests {
             "UT",
             "upstream request timeout",
             "upstream_per_try_timeout",
+        ),
+        (
+            Kind::DownstreamTimeout,
+            408,
+            "-",
+            "request timeout",
+            "request_overall_timeout",
         ),
         (
             Kind::DownstreamBody,

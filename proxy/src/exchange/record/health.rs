@@ -35,6 +35,7 @@ pub fn of_failure(kind: Kind) -> Option<Outcome> {
             Some(Outcome::TimedOut)
         }
         Kind::DownstreamBody
+        | Kind::DownstreamTimeout
         | Kind::InvalidBackend
         | Kind::NoCluster
         | Kind::NoHealthyUpstream

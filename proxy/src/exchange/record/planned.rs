@@ -114,11 +114,11 @@ impl Planned {
             response_duration: response_time(end.request_time, end.upstream_time),
             request_id: self.request_id.as_ref(),
             random: Some(worker.rng()),
-            hostname: &worker.settings.hostname,
+            hostname: &worker.hostname,
             scheme: connection.scheme().as_str(),
             request_headers: Some(&self.request),
             response_headers: Some(&self.response),
-            environment: &worker.settings.environment,
+            environment: &worker.environment,
             finished: Some(&finished),
             ..entry.context()
         };
@@ -200,8 +200,8 @@ impl ChosenPlan {
         };
         let context = TemplateContext {
             random: Some(worker.rng()),
-            hostname: &worker.settings.hostname,
-            environment: &worker.settings.environment,
+            hostname: &worker.hostname,
+            environment: &worker.environment,
             finished: Some(&finished),
             ..entry.context()
         };

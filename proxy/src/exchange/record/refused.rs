@@ -28,8 +28,8 @@ pub(super) fn report(
     let Some(context) = trace::continued(worker, traced, head) else {
         return;
     };
-    let settings = &worker.settings;
-    let origin = Origin::of(connection, settings.trusted_hops, settings.is_sidecar, head);
+    let (hops, is_sidecar) = worker.trust();
+    let origin = Origin::of(connection, hops, is_sidecar, head);
     let now = clock::now();
     let end = End {
         context,
@@ -42,7 +42,7 @@ pub(super) fn report(
         picked: None,
         target: None,
         is_tunnel: false,
-        own: &worker.traces.own,
+        own: &worker.traces.own.load(),
     };
     let spans = Spans::begin(traced, &origin, request, None);
     if !worker.traces.queue.add(1, |out| spans.write(&end, out)) {

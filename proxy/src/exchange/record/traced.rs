@@ -243,7 +243,7 @@ impl Record {
             picked: self.picked.as_ref(),
             target: self.target.as_ref(),
             is_tunnel: self.tunnel,
-            own: &worker.traces.own,
+            own: &worker.traces.own.load(),
         };
         if !context.is_sampled() {
             let Some(by) = kept_by(&spans, &end) else {

@@ -12,6 +12,7 @@ use crate::codec::transport::Transport;
 use crate::codec::{self, Downstream};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::admission::Admission;
+use crate::runtime::latest::slot;
 use crate::snapshot::ListenerKey;
 use crate::telemetry::{BuildInfo, ConnectionProtocol, Telemetry, WorkerId};
 
@@ -64,7 +65,7 @@ async fn connection_that_is_refused_once_its_endpoint_was_asked_for_is_counted_o
             Response::new(Full::<Bytes>::default())
         };
         let telemetry = telemetry();
-        let settings = codec::Settings::default();
+        let settings = slot(codec::Settings::default());
         let server = codec::Server::new(answer, settings, Arc::clone(&telemetry), WorkerId(0));
         let (mut accepted, client) = accepted(&Rc::new(server)).await;
         let name = client.peer_addr().unwrap().to_string();
@@ -86,7 +87,8 @@ async fn check_sizes() {
         tokio::task::yield_now().await;
         Response::new(Full::from(Bytes::copy_from_slice(&large)))
     };
-    let server = codec::Server::new(answer, codec::Settings::default(), telemetry, WorkerId(0));
+    let settings = slot(codec::Settings::default());
+    let server = codec::Server::new(answer, settings, telemetry, WorkerId(0));
     let server = Rc::new(server);
     let (accepted, _client) = accepted(&server).await;
     let check = |what, size, max| assert!(size <= max, "{what}: {size} bytes");

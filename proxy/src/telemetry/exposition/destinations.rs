@@ -56,6 +56,7 @@ pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 3] {
             ("available", state.available),
             ("ejected", state.ejected),
             ("unhealthy", state.unhealthy),
+            ("draining", state.draining),
         ];
         counts.map(|(name, count)| (labels(state, label::STATE, name), count as f64))
     });

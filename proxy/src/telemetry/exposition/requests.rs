@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use super::exemplars;
 use super::format::TextFormat;
 use super::labels::SeriesLabels;
-use traffic::telemetry::histogram::{HistogramTotal, Unit};
+use traffic::telemetry::histogram::{BUCKET_BOUNDS, DurationBounds, HistogramTotal, Unit};
 use traffic::telemetry::labels::RequestLabels;
 use traffic::telemetry::names::{self, Family, label};
 use traffic::telemetry::requests::{RequestProtocol, RequestStats, Total, Variant};
@@ -89,6 +89,8 @@ pub(super) struct RequestText {
     headed: bool,
     /// Changes of metrics, and the series that they make of several.
     rules: Arc<MetricRules>,
+    /// Buckets of durations.
+    bounds: Arc<DurationBounds>,
     /// Whether some label sets differ only by values of requests.
     has_tags: bool,
     merged: BTreeMap<Vec<u8>, Total>,
@@ -102,12 +104,14 @@ impl RequestText {
     pub(super) fn new(
         handles: Vec<Arc<RequestStats>>,
         rules: Arc<MetricRules>,
+        bounds: Arc<DurationBounds>,
         format: TextFormat,
     ) -> Self {
         Self {
             has_tags: handles.iter().any(|handle| handle.values().is_some()),
             handles,
             rules,
+            bounds,
             merged: BTreeMap::new(),
             family: 0,
             handle: 0,
@@ -138,7 +142,12 @@ impl RequestText {
                 let sum = self.merged.entry(series.text().to_vec());
                 sum.or_default().add(&total);
             } else {
-                let written = Series::new(series.text(), &total, self.exemplars_at);
+                let written = Series {
+                    labels: series.text(),
+                    total: &total,
+                    bounds: &self.bounds,
+                    exemplars_at: self.exemplars_at,
+                };
                 written.append_to(out, family);
             }
         }
@@ -147,7 +156,13 @@ impl RequestText {
     /// Appends the series that changes of metrics have made.
     fn append_merged(&mut self, out: &mut Vec<u8>, family: &RequestFamily) {
         for (labels, total) in std::mem::take(&mut self.merged) {
-            Series::new(&labels, &total, self.exemplars_at).append_to(out, family);
+            let series = Series {
+                labels: &labels,
+                total: &total,
+                bounds: &self.bounds,
+                exemplars_at: self.exemplars_at,
+            };
+            series.append_to(out, family);
         }
     }
 }
@@ -177,19 +192,13 @@ impl Iterator for RequestText {
 struct Series<'a> {
     labels: &'a [u8],
     total: &'a Total,
+    /// Buckets of durations.
+    bounds: &'a DurationBounds,
     /// Time as of which exemplars are shown, if they are.
     exemplars_at: Option<SystemTime>,
 }
 
-impl<'a> Series<'a> {
-    fn new(labels: &'a [u8], total: &'a Total, exemplars_at: Option<SystemTime>) -> Self {
-        Self {
-            labels,
-            total,
-            exemplars_at,
-        }
-    }
-
+impl Series<'_> {
     fn append_to(&self, out: &mut Vec<u8>, family: &RequestFamily) {
         let name = family.family.name.as_bytes();
         match &family.kind {
@@ -204,9 +213,9 @@ impl<'a> Series<'a> {
 
     fn append_histogram(&self, out: &mut Vec<u8>, name: &[u8], unit: Unit, total: &HistogramTotal) {
         let labels = self.labels;
-        let exemplars = match unit {
-            Unit::Bytes => None,
-            Unit::Microseconds => self.total.exemplars.as_deref(),
+        let (exemplars, bounds) = match unit {
+            Unit::Bytes => (None, &BUCKET_BOUNDS[..]),
+            Unit::Microseconds => (self.total.exemplars.as_deref(), self.bounds.millis()),
         };
         let mut buckets = exemplars.into_iter().flatten();
         let mut end_line = |out: &mut Vec<u8>, count: u64| {
@@ -216,7 +225,7 @@ impl<'a> Series<'a> {
             }
             out.push(b'\n');
         };
-        for (bound, count) in total.cumulative() {
+        for (bound, count) in total.cumulative(bounds) {
             append(out, &[name, b"_bucket{", labels]);
             // writing to a vector cannot fail, here and below
             let _ = write!(out, ",le=\"{bound}\"}} ");

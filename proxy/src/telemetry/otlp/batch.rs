@@ -1,9 +1,14 @@
 //! Batches of spans: whole spans, as many as one request takes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::protobuf::{begin, bytes, field_length, varint_length};
 use super::queue::{BATCH_BYTES_MAX, Spans};
+
+/// Encodes the attributes of the resource that the telemetry of a batch belongs to.
+pub type MakeResource = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 /// Version of the semantic conventions that names of attributes follow.
 const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/1.44.0";
@@ -19,7 +24,11 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Takes a batch from the front of `spans`; `None` if there are none.
-    pub(super) fn cut(spans: &mut Spans, spans_max: usize, resource: &[u8]) -> Option<Self> {
+    pub(super) fn cut(
+        spans: &mut Spans,
+        spans_max: usize,
+        resource: &dyn Fn() -> Vec<u8>,
+    ) -> Option<Self> {
         let (mut length, mut count) = (0, 0);
         while count < spans_max.max(1) && length < BATCH_BYTES_MAX {
             match field_length(&spans.bytes[length..]) {
@@ -35,7 +44,7 @@ impl Batch {
             *spans = Spans::default();
             return None;
         }
-        let body = request(resource, &spans.bytes[..length]);
+        let body = request(&resource(), &spans.bytes[..length]);
         spans.bytes.drain(..length);
         spans.count = spans.count.saturating_sub(count);
         Some(Self {
@@ -75,7 +84,7 @@ mod tests {
             bytes(&mut spans.bytes, 2, &vec![7; length]);
             spans.count += 1;
         }
-        let batches = std::iter::from_fn(|| Batch::cut(&mut spans, 2, b""));
+        let batches = std::iter::from_fn(|| Batch::cut(&mut spans, 2, &Vec::new));
         let sizes: Vec<_> = batches.map(|batch| batch.spans).collect();
         assert_eq!(sizes, [2, 1, 1, 1]);
         assert_eq!((spans.count, spans.bytes.len()), (0, 0));

@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use rand::RngExt;
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::batch::Batch;
+use super::batch::{Batch, MakeResource};
 use super::queue::{BATCH_BYTES_MAX, Queues, SpanQueue, Spans};
 use super::response::Outcome;
 use super::settings::Batching;
@@ -79,12 +78,11 @@ impl std::fmt::Debug for Exporter {
 }
 
 impl Exporter {
-    /// Makes an exporter whose thread does not run yet. The attributes of the resource are encoded; `name` is that of the
-    /// collector.
+    /// Makes an exporter whose thread does not run yet. `name` is that of the collector.
     pub fn new(
         signal: OtlpSignal,
         settings: Batching,
-        resource: Bytes,
+        resource: MakeResource,
         name: String,
         telemetry: &Arc<Telemetry>,
     ) -> Self {
@@ -222,8 +220,7 @@ struct Run {
     /// The collector, for messages.
     name: String,
     settings: Batching,
-    /// Attributes of the resource, encoded.
-    resource: Bytes,
+    resource: MakeResource,
     shared: Arc<Shared>,
     telemetry: Arc<Telemetry>,
     /// Spans that were taken from workers, and are in no batch yet.
@@ -299,7 +296,7 @@ impl Run {
         }
         self.shared.queues.take(&mut self.spans);
         let most = self.settings.batch_spans_max;
-        let Some(batch) = Batch::cut(&mut self.spans, most, &self.resource) else {
+        let Some(batch) = Batch::cut(&mut self.spans, most, &*self.resource) else {
             return false;
         };
         if self.sent.len() + self.waiting.len() >= BATCHES_MAX {

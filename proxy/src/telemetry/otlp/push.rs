@@ -7,12 +7,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::batch::Batch;
+use super::batch::{Batch, MakeResource};
 use super::metrics::Converter;
 use super::protobuf::unix_nanos;
 use super::queue::Spans;
@@ -28,12 +27,12 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 type MakePage = Box<dyn Fn() -> Vec<Vec<u8>> + Send>;
 
 /// Settings of requests with metrics.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PushSettings {
     /// Time between two requests.
     pub interval: Duration,
-    /// Attributes of the resource, encoded.
-    pub resource: Bytes,
+    /// Encodes the attributes of the resource.
+    pub resource: MakeResource,
     /// Name of the collector.
     pub name: String,
     /// Counts of the requests.
@@ -131,7 +130,7 @@ impl Push {
             converter.add(&String::from_utf8_lossy(&chunk));
         }
         let mut metrics = Spans::of(converter.finish());
-        while let Some(batch) = Batch::cut(&mut metrics, usize::MAX, &self.settings.resource) {
+        while let Some(batch) = Batch::cut(&mut metrics, usize::MAX, &*self.settings.resource) {
             let outcome = Rc::clone(&self.transport).export(batch.body).await;
             if !self.judge(outcome) {
                 return;

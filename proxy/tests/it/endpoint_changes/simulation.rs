@@ -26,6 +26,7 @@ use proxy::exchange::tcp::{self, DownstreamTcp};
 use proxy::exchange::trace_parts::TraceParts;
 use proxy::exchange::{self, Connection, DownstreamBody, Worker, WorkerParts};
 use proxy::identity::Identity;
+use proxy::runtime::latest;
 use proxy::snapshot::{Direction, ListenerKey, Service, SnapshotSlot};
 use proxy::telemetry::{
     AccessLogger, BuildInfo, Counter, RequestLabels, ResponseFlags, Telemetry, WorkerId,
@@ -295,7 +296,7 @@ fn worker(
         access_log: AccessLogger::off(),
         traces: TraceParts::default(),
         registry: Arc::clone(registry),
-        settings: ExchangeSettings::default(),
+        settings: latest::slot(ExchangeSettings::default()),
         resolve: None,
         private: Arc::from([]),
         seed,

@@ -3,10 +3,13 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use http_body_util::BodyExt as _;
+use hyper::Response;
+
 use super::Mesh;
 use crate::support::DEADLINE;
 use crate::support::mesh::{everything_to_address, with_policy};
-use crate::support::origin::{Back, Origin};
+use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::Start;
 use crate::support::raw::Raw;
 
@@ -71,12 +74,13 @@ fn gateways_take_the_proxy_header_where_the_mesh_says_so() {
     );
 }
 
-/// Starts a gateway before the origin, with these settings of proxies.
+/// Starts a gateway before the origin, which gets these settings of proxies while it runs.
 fn with_settings(origin: &Origin, settings: &str) -> Mesh {
     let start = Start::new().args(["--labels", "istio=ingressgateway"]);
     let text = everything_to_address(start.edge(), Back::H1, origin.address);
-    let config = format!("defaultConfig: {{{settings}}}\n");
-    Mesh::start(start.file("mesh.yaml", text), &config)
+    let mesh = Mesh::start(start.file("mesh.yaml", text), "{}\n");
+    mesh.configure(&format!("defaultConfig: {{{settings}}}\n"));
+    mesh
 }
 
 #[test]

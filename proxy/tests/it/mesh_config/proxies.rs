@@ -21,14 +21,14 @@ fn proxy_config(name: &str, spec: &str) -> String {
 }
 
 /// Returns the setting of a flag in `/config_dump`.
-fn setting(proxy: &Proxy, flag: &str) -> Value {
+pub(super) fn setting(proxy: &Proxy, flag: &str) -> Value {
     let dump: Value = serde_json::from_str(&proxy.page("/config_dump")).unwrap();
     let settings = dump["settings"].as_array().unwrap();
     let found = settings.iter().find(|one| one["flag"] == flag);
     found.cloned().unwrap_or_default()
 }
 
-/// Scenario 87: a flag, a ProxyConfig that selects the proxy, its annotation, a ProxyConfig of its namespace, and the
+/// A flag, a ProxyConfig that selects the proxy, its annotation, a ProxyConfig of its namespace, and the
 /// mesh configuration, in this order.
 #[test]
 fn number_of_workers_is_that_of_the_narrowest_resource() {
@@ -89,7 +89,6 @@ fn number_of_workers_is_that_of_the_narrowest_resource() {
     }
 }
 
-/// Scenario 89.
 #[test]
 fn changed_setting_of_the_start_is_pending_until_a_restart() {
     let start = Start::new().args(["--allow-empty"]);
@@ -117,7 +116,7 @@ fn changed_setting_of_the_start_is_pending_until_a_restart() {
     assert_eq!(pending(), 1.0);
 }
 
-/// Scenario 88: the tracing of `defaultConfig` is followed, and that of the proxy alone wins.
+/// The tracing of `defaultConfig` is followed, and that of the proxy alone wins.
 #[tokio::test]
 async fn tracing_of_the_mesh_is_followed() {
     let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "o"));

@@ -106,6 +106,89 @@ async fn resource_is_that_of_the_workload_and_the_variables() {
 }
 
 #[tokio::test]
+async fn name_of_the_service_is_the_first_that_is_given() {
+    let conventions = "extensionProviders: [{name: p, opentelemetry: {service: c.test, port: 80, \
+                       serviceAttributeEnrichment: OTEL_SEMANTIC_CONVENTIONS}}]";
+    let instance = "app.kubernetes.io/instance=blue,app=shop";
+    let name = ("OTEL_SERVICE_NAME", "variable");
+    let attribute = ("OTEL_RESOURCE_ATTRIBUTES", "service.name=attribute");
+    let workload = ("ISTIO_META_WORKLOAD_NAME", "web");
+    for (flag, variables, labels, config, expected) in [
+        ("flag", &[name, attribute][..], instance, "{}", "flag"),
+        ("", &[name, attribute], instance, "{}", "variable"),
+        ("", &[attribute], instance, "{}", "attribute"),
+        ("", &[workload], instance, conventions, "blue"),
+        ("", &[workload], "app=shop", conventions, "web"),
+        ("", &[("POD_NAME", "web-1")], "", conventions, "web-1"),
+        ("", &[], "", conventions, "unknown_service"),
+        (
+            "",
+            &[],
+            "app=shop",
+            "defaultConfig: {serviceCluster: own}",
+            "own",
+        ),
+        (
+            "",
+            &[],
+            "app=shop",
+            "defaultConfig: {serviceCluster: istio-proxy}",
+            "shop.default",
+        ),
+        (
+            "",
+            &[],
+            "app=shop",
+            "defaultConfig: {tracingServiceName: CANONICAL_NAME_ONLY}",
+            "shop",
+        ),
+        (
+            "",
+            &[],
+            "service.istio.io/canonical-name=c,app=shop",
+            "defaultConfig: {tracingServiceName: CANONICAL_NAME_AND_NAMESPACE}",
+            "c.default",
+        ),
+        ("", &[workload], "", "{}", "web.default"),
+        ("", &[], "", "{}", "istio-proxy.default"),
+    ] {
+        let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "o"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("{config}\n")).unwrap();
+        let labels = format!("istio=ingressgateway,{labels}");
+        let arguments = [
+            "--trace-sampling",
+            "100",
+            "--trace-service-name",
+            flag,
+            "--labels",
+            labels.trim_end_matches(','),
+            "--mesh-config",
+            file.path().to_str().unwrap(),
+        ];
+        let arguments = arguments.into_iter().enumerate();
+        let is_left_out = |at: usize| flag.is_empty() && (2..4).contains(&at);
+        let arguments: Vec<&str> = arguments
+            .filter_map(|(at, text)| (!is_left_out(at)).then_some(text))
+            .collect();
+        let start = start(&collector, &arguments, |edge| everything_to(edge, &origin));
+        // those of this machine
+        let start = start.env("POD_NAME", "").env("CONTAINER_NAME", "");
+        let start = variables
+            .iter()
+            .fold(start, |start, (name, value)| start.env(name, value));
+        let proxy = start.start();
+        get(&proxy).await;
+        collector.wait(2).await;
+        assert_eq!(
+            collector.resource()["service.name"],
+            expected,
+            "{flag} {variables:?} {labels} {config}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn batch_is_sent_again_when_the_collector_says_so() {
     let unavailable = Answer {
         status: Some(503),

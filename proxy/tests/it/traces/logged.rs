@@ -1,6 +1,7 @@
 //! The trace of a request in the access log.
 
 use super::*;
+use crate::support::mesh::{documents, gateway, routes};
 use crate::support::until;
 
 #[tokio::test]
@@ -52,4 +53,52 @@ async fn log_has_the_trace_and_the_server_span() {
             assert_eq!(span.len(), 16);
         }
     }
+}
+
+/// With the same percentage, a request has a line if it has a trace; failures always have one.
+#[tokio::test]
+async fn sampled_log_has_the_requests_that_are_traced_and_failures() {
+    let collector = Collector::start(Back::H1);
+    let arguments = ["--trace-sampling", "20", "--access-log-sample", "20"];
+    let proxy = start(&collector, &arguments, |edge| {
+        documents([
+            gateway(&[edge]),
+            routes(
+                "all",
+                "['*']",
+                "- {match: [{uri: {prefix: /bad}}], directResponse: {status: 500}}\n- {directResponse: {status: 204}}",
+            ),
+        ])
+    })
+    .start();
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    for number in 0..100 {
+        assert_eq!(client.get(&format!("/good/{number}")).await.status, 204);
+    }
+    for number in 0..5 {
+        assert_eq!(client.get(&format!("/bad/{number}")).await.status, 500);
+    }
+    let lines = || {
+        let lines = proxy.access_log().into_iter();
+        let paths = lines.map(|line| line["path"].as_str().unwrap().to_owned());
+        paths.collect::<std::collections::BTreeSet<_>>()
+    };
+    until("all failures are logged", async || {
+        lines()
+            .iter()
+            .filter(|path| path.starts_with("/bad"))
+            .count()
+            == 5
+    })
+    .await;
+    let traced = || {
+        let spans = collector.spans().into_iter();
+        let paths = spans.map(|span| span.get("url.path"));
+        let good = paths.filter(|path| path.starts_with("/good"));
+        good.collect::<std::collections::BTreeSet<_>>()
+    };
+    let mut logged = lines();
+    logged.retain(|path| path.starts_with("/good"));
+    assert!((1..100).contains(&logged.len()), "{logged:?}");
+    until("all traced ones are there", async || traced() == logged).await;
 }

@@ -217,6 +217,7 @@ impl Conditions {
             Kind::UpstreamClosed | Kind::UpstreamProtocol | Kind::UpstreamReset => Reason::Reset,
             // not caused by the endpoint, or the time is over
             Kind::DownstreamBody
+            | Kind::DownstreamTimeout
             | Kind::InvalidBackend
             | Kind::NoCluster
             | Kind::NoHealthyUpstream

@@ -26,10 +26,11 @@ fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
     pairs.collect()
 }
 
-const FAILURES: [Kind; 13] = [
+const FAILURES: [Kind; 14] = [
     Kind::ConnectFailed,
     Kind::ConnectTimeout,
     Kind::DownstreamBody,
+    Kind::DownstreamTimeout,
     Kind::NoCluster,
     Kind::NoHealthyUpstream,
     Kind::NoOriginalDestination,

@@ -14,7 +14,7 @@ fn base() -> Arc<RequestStats> {
         destination: Arc::new(Workload::default()),
         service: Arc::new(Service::default()),
     };
-    Arc::new(RequestStats::new(labels, 1))
+    Arc::new(RequestStats::new(labels, 1, &Arc::default()))
 }
 
 fn names() -> Arc<TagNames> {

@@ -11,7 +11,7 @@ fn stats(workers: usize) -> RequestStats {
         destination: Arc::new(Workload::default()),
         service: Arc::new(Service::default()),
     };
-    RequestStats::new(labels, workers)
+    RequestStats::new(labels, workers, &Arc::default())
 }
 
 fn http(code: u16) -> RequestRecord {

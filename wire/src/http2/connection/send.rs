@@ -27,6 +27,12 @@ impl<R> Connection<R> {
         self.open > 0 && self.streams.iter().any(waits)
     }
 
+    /// Number of bytes that wait: of the output, and of bodies.
+    pub fn pending_bytes(&mut self) -> usize {
+        let bodies = self.streams.iter().map(|stream| stream.pending.len());
+        self.output.len() + bodies.sum::<usize>()
+    }
+
     /// Sends bytes of a body as far as possible; the rest is pending. `end` if they are the last.
     pub fn data(&mut self, place: usize, bytes: Bytes, end: bool) {
         if !self.wants(place) {

@@ -1,10 +1,13 @@
 //! MeshNetworks: validation.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::diagnostic::codes::istio::MC101;
-use crate::raw::Map;
+use ipnet::IpNet;
+
+use crate::diagnostic::codes::istio::{MC011, MC101};
 use crate::raw::istio::{MeshNetworks as Raw, Network, NetworkGateway};
+use crate::raw::{Field, Map};
 use crate::resource::istio::{MeshConfig, MeshNetwork};
 use crate::span::Span;
 use crate::validate::istio::shared;
@@ -17,7 +20,8 @@ pub fn mesh_networks(raw: &Raw, check: &mut Check<'_>) -> MeshConfig {
         let network = network.get()?;
         Some(MeshNetwork {
             name: name.into(),
-            clusters: clusters(network, key.span(), check),
+            clusters: clusters(network),
+            addresses: addresses(network, key.span(), check),
             gateway: gateway(network, check),
         })
     });
@@ -27,17 +31,30 @@ pub fn mesh_networks(raw: &Raw, check: &mut Check<'_>) -> MeshConfig {
     }
 }
 
-fn clusters(network: &Network, span: Span, check: &mut Check<'_>) -> Vec<Arc<str>> {
-    let mut clusters = Vec::new();
+fn clusters(network: &Network) -> Vec<Arc<str>> {
+    let endpoints = network.endpoints.get().into_iter().flatten();
+    let endpoints = endpoints.filter_map(Field::get);
+    let named = endpoints.filter_map(|endpoints| shared::text_arc(&endpoints.from_registry));
+    named.collect()
+}
+
+fn addresses(network: &Network, span: Span, check: &mut Check<'_>) -> Vec<IpNet> {
+    let mut networks = Vec::new();
     for (field, endpoints) in scalar::items(&network.endpoints, check) {
-        if endpoints.from_cidr.is_set() {
-            let at = shared::location(field, span);
-            let found = check.warning(MC101, at, "`fromCidr` has no effect");
-            found.help("write `network` of the endpoints and WorkloadEntries with these addresses");
+        let Some(text) = shared::text(&endpoints.from_cidr) else {
+            continue;
+        };
+        let parsed = text.parse::<IpNet>();
+        match parsed.or_else(|_| text.parse::<IpAddr>().map(IpNet::from)) {
+            Ok(network) => networks.push(network.trunc()),
+            Err(_) => {
+                let at = shared::location(field, span);
+                let found = check.error(MC011, at, format!("`{text}` is not a network"));
+                found.help("write addresses in CIDR notation, such as 10.0.0.0/8 or fd00::/8");
+            }
         }
-        clusters.extend(shared::text_arc(&endpoints.from_registry));
     }
-    clusters
+    networks
 }
 
 /// Returns the first gateway with an address.

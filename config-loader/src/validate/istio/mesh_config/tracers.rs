@@ -54,6 +54,12 @@ fn opentelemetry(raw: &OpenTelemetryProvider, span: Span, check: &mut Check<'_>)
         Some(http) => Some(&http.headers),
         None => grpc.map(|grpc| &grpc.initial_metadata),
     };
+    let forms = [
+        ("ISTIO_CANONICAL", false),
+        ("OTEL_SEMANTIC_CONVENTIONS", true),
+    ];
+    let names = api::enum_of(&raw.service_attribute_enrichment, &forms, check);
+    let has_conventional_names = names.unwrap_or(false);
     let (host, port) = service(&raw.service, &raw.port, span, check)?;
     Some(Tracer {
         namespace: namespace(&raw.service),
@@ -70,6 +76,7 @@ fn opentelemetry(raw: &OpenTelemetryProvider, span: Span, check: &mut Check<'_>)
         timeout: timeout.unwrap_or(OTLP_TIMEOUT),
         headers: written.map_or_else(Vec::new, |written| headers(written, check)),
         path_bytes_max: path_bytes_max(&raw.max_tag_length),
+        has_conventional_names,
     })
 }
 
@@ -92,6 +99,7 @@ fn zipkin(raw: &ZipkinProvider, span: Span, check: &mut Check<'_>) -> Option<Tra
         timeout,
         headers,
         path_bytes_max: path_bytes_max(&raw.max_tag_length),
+        has_conventional_names: false,
     })
 }
 
@@ -132,6 +140,7 @@ pub(super) fn record_log(
             timeout: OTLP_TIMEOUT,
             headers: Vec::new(),
             path_bytes_max: None,
+            has_conventional_names: false,
         },
         name: shared::text_arc(&raw.log_name).unwrap_or_else(|| "otel_envoy_accesslog".into()),
         text,

@@ -484,7 +484,10 @@ impl Walk {
                 Kind::ConnectFailed | Kind::ConnectTimeout | Kind::NoHealthyUpstream => {
                     Some(ReplayCause::Connect)
                 }
-                Kind::DownstreamBody | Kind::Overflow | Kind::RequestTimeout => None,
+                Kind::DownstreamBody
+                | Kind::DownstreamTimeout
+                | Kind::Overflow
+                | Kind::RequestTimeout => None,
                 _ => Some(ReplayCause::Reset),
             },
         }

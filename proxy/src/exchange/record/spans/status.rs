@@ -90,6 +90,7 @@ fn word(kind: Kind) -> &'static str {
         Kind::ConnectFailed => "connect_failed",
         Kind::ConnectTimeout => "connect_timeout",
         Kind::DownstreamBody => "request_body_broken_off",
+        Kind::DownstreamTimeout => "request_receive_timeout",
         Kind::InvalidBackend => "invalid_backend",
         Kind::NoCluster => "no_cluster",
         Kind::NoHealthyUpstream => "no_healthy_upstream",

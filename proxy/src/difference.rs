@@ -17,6 +17,8 @@ mod names;
 
 mod points;
 
+mod policies;
+
 mod requests;
 
 mod rules;
@@ -44,6 +46,7 @@ pub fn compare(old: &Side<'_>, new: &Side<'_>) -> Report {
         requests::compare([old, new], [before, after], &mut report);
         connections::compare([old, new], [before, after], &mut report);
     }
+    listeners::settings(&old.snapshot, &new.snapshot, &mut report);
     listeners::endpoints(&old.snapshot, &new.snapshot, &mut report);
     report.sort();
     report

@@ -43,9 +43,9 @@ pub struct RouteTest {
     pub proxy: TestProxy,
     /// Endpoints that count as unhealthy.
     pub unhealthy: Vec<UnhealthyPart>,
-    /// What is asked.
+    /// Request, requests or connection.
     pub subject: TestSubject,
-    /// What must hold, in the order of the fields of `expect`.
+    /// Expectations, in the order of the fields of `expect`.
     pub expected: Vec<Expected>,
     /// Location in the file.
     pub location: Location,
@@ -54,17 +54,17 @@ pub struct RouteTest {
 /// Endpoints that count as unhealthy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnhealthyPart {
-    /// Those of a Kubernetes cluster, by its key or name.
+    /// Endpoints of a Kubernetes cluster, by its key or name.
     Cluster(Arc<str>),
-    /// Those of a zone.
+    /// Endpoints of a zone.
     Zone(Arc<str>),
-    /// Those of a service, by its host.
+    /// Endpoints of a service, by its host.
     Host(Arc<str>),
-    /// The one with this address and port.
+    /// Endpoint with this address and port.
     Endpoint(Arc<str>),
 }
 
-/// What a test asks.
+/// Request, requests or connection of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TestSubject {
     /// One request.
@@ -126,7 +126,7 @@ pub struct TestConnection {
 /// One field of `expect`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// What must hold.
+    /// Expectation.
     pub what: Expectation,
     /// Name of the field.
     pub field: String,
@@ -134,7 +134,7 @@ pub struct Expected {
     pub location: Location,
 }
 
-/// What must hold of an answer.
+/// Expectation of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expectation {
     /// Status of the proxy's own response; 200 also for a request that is forwarded.

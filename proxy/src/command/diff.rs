@@ -14,6 +14,7 @@ use config_loader::{Diagnostic, Fleet, Loaded, ResourceSet, TestProxy};
 use serde_json::json;
 
 use super::args::{IdentityArgs, ReadingArgs};
+use super::explain::{certificates_of, print_findings};
 use super::test::identity_of;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report as complain};
 use crate::compile::{Inputs, Survey, compile};
@@ -25,7 +26,6 @@ use crate::identity::{Identity, Mode};
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
-use crate::tls::Store;
 use found::{Differences, OfProxy};
 use source::Configuration;
 use traffic::registry::Registry;
@@ -173,6 +173,9 @@ fn differences(args: &DiffArgs) -> Result<Differences, (String, u8)> {
     }
     let old = load(&args.old).map_err(|error| (error, EXIT_INPUT))?;
     let new = load(&args.new).map_err(|error| (error, EXIT_INPUT))?;
+    for one in [&old, &new] {
+        print_findings(&one.loaded.diagnostics);
+    }
     let proxies = proxies.into_iter().map(|(name, written)| OfProxy {
         name,
         report: of_proxy(
@@ -204,7 +207,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 /// Compiles both configurations for a proxy, the later one after the earlier one, and compares them.
 fn of_proxy(args: &DiffArgs, identity: Identity, [old, new]: [&Configuration; 2]) -> Report {
     let registry = Registry::default();
-    let (stats, store) = (StatsRegistry::new(1), Store::default());
+    let stats = StatsRegistry::new(1);
     let compiled = |set: &ResourceSet, previous: &Snapshot| {
         let resources = selected(set, &identity.mesh_config, &identity);
         let inputs = Inputs {
@@ -213,7 +216,7 @@ fn of_proxy(args: &DiffArgs, identity: Identity, [old, new]: [&Configuration; 2]
             identity: &identity,
             registry: &registry,
             stats: &stats,
-            certificates: &store,
+            certificates: &certificates_of(&resources, &identity),
         };
         compile(&inputs, previous)
     };

@@ -137,6 +137,14 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
     explain::explain(question, &snapshot, &settings, &survey)
 }
 
+/// Returns the certificates that resources of a proxy use.
+pub(super) fn certificates_of(resources: &ResourceSet, identity: &Identity) -> Store {
+    let store = Store::default();
+    let (delivered, now) = (Delivered::default(), certificates::now());
+    certificates::look(&store, resources, &delivered, Scope::Proxy(identity), now);
+    store
+}
+
 /// Compiles resources for a proxy of this identity that carries no traffic.
 pub(super) fn compiled(resources: &ResourceSet, identity: &Identity, store: &Store) -> Snapshot {
     let registry = Registry::default();

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use config_loader::diagnostic::render;
-use config_loader::{Diagnostic, Fleet, Loaded, TestFile};
+use config_loader::{Diagnostic, Fleet, Loaded, Severity, TestFile};
 
 use super::check::paths::Paths;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report as complain};
@@ -146,10 +146,21 @@ fn once(args: &TestArgs, files: &[PathBuf]) -> u8 {
             "coverage {reached:.1} % is below --min-coverage {least}"
         ));
     }
+    if !broken && !args.filter.is_empty() && reports.iter().all(|one| one.outcomes.is_empty()) {
+        complain(&format!("no test has {:?} in its name", args.filter));
+        broken = true;
+    }
+    broken |= configurations.values().any(has_errors);
     match print(&text) {
         EXIT_DONE if broken || reached < least || report::counts(&reports).1 > 0 => EXIT_INPUT,
         code => code,
     }
+}
+
+/// Whether an object is rejected, so that tests would be of another configuration.
+fn has_errors(loaded: &Loaded) -> bool {
+    let mut found = loaded.diagnostics.iter();
+    found.any(|one| one.severity == Severity::Error)
 }
 
 /// Configurations by their paths; each is loaded once.

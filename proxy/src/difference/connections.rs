@@ -1,4 +1,4 @@
-//! Differences between connections of two versions of a listener: those that it does not take apart into requests.
+//! Differences between connections of two versions of a listener, where it does not take them apart into requests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,11 +16,25 @@ pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], rep
     if old.service.is_same(&new.service) {
         return;
     }
+    let kinds = [kind(&old.service), kind(&new.service)];
+    if kinds[0] != kinds[1] {
+        let text = format!(
+            "listener {} speaks {} instead of {}",
+            old.key, kinds[1], kinds[0]
+        );
+        report.note(text, true);
+    } else if old.service.admits() != new.service.admits() {
+        let text = format!(
+            "listener {} takes other connections, in TLS or in plain text",
+            old.key
+        );
+        report.note(text, true);
+    }
     let port = old.key.address.port();
     let questions: Vec<String> = match (&old.service, &new.service) {
         (Service::Tls(_), Service::Tls(_)) => {
-            let names: BTreeSet<String> =
-                listeners.into_iter().flat_map(|one| names(one)).collect();
+            let all: BTreeSet<&str> = listeners.into_iter().flat_map(|one| names(one)).collect();
+            let names: BTreeSet<String> = all.iter().map(|name| witness(name, &all)).collect();
             let other = "strait-other.example".to_owned();
             let names = names.into_iter().chain([other]);
             names.map(|name| format!("tls://{name}:{port}")).collect()
@@ -60,8 +74,20 @@ pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], rep
     }
 }
 
+/// Protocol of a listener in words.
+fn kind(service: &Service) -> &'static str {
+    match service {
+        Service::Captured(_) => "what the workload dials",
+        Service::Detected(_) => "a detected protocol",
+        Service::Http(_) => "HTTP",
+        Service::HttpProxy => "HTTP to a proxy",
+        Service::Opaque(_) => "TCP",
+        Service::Tls(_) => "TLS",
+    }
+}
+
 /// Server names of connections that a listener does not take apart into requests.
-fn names(listener: &Listener) -> Vec<String> {
+fn names(listener: &Listener) -> Vec<&str> {
     let Service::Tls(chains) = &listener.service else {
         return Vec::new();
     };
@@ -82,7 +108,7 @@ fn names(listener: &Listener) -> Vec<String> {
         .flat_map(|(chain, routes)| {
             let rules = routes.table.rules().iter();
             let of_rules = rules.flat_map(|rule| rule.conditions.sni_hosts.iter());
-            chain.names.iter().chain(of_rules).map(|name| witness(name))
+            chain.names.iter().chain(of_rules).map(|name| &**name)
         })
         .collect()
 }

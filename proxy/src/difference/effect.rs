@@ -1,4 +1,4 @@
-//! What a request gets from the configuration, as texts by field, and how two of them differ.
+//! Effect of the configuration on a request, as texts by field, and the differences between two effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,21 +29,25 @@ pub struct FieldChange {
     pub after: Option<String>,
 }
 
-/// What a request gets: fields of the request, and those of each destination by its name.
+/// Effect on a request: fields of the request, and fields of each destination by its name.
 #[derive(Debug, Default)]
 struct Effect {
     fields: Fields,
     destinations: BTreeMap<String, Fields>,
 }
 
-/// Returns the fields that differ. Of destinations, those that get requests before and after are compared.
+/// Returns the fields that differ. Destinations are compared if they get requests before and after.
 pub(super) fn changes(old: &Explanation, new: &Explanation) -> Vec<FieldChange> {
     let is_forwarded = |one: &Explanation| !one.destinations.is_empty();
     let is_other_kind = is_forwarded(old) != is_forwarded(new);
+    let (old_outcome, new_outcome) = (outcome(&old.outcome), outcome(&new.outcome));
     let (mut old, mut new) = (effect(old), effect(new));
-    if is_other_kind {
+    if is_other_kind || is_refused(&old_outcome) && old_outcome == new_outcome {
         // what a request that goes nowhere no longer gets is no news
-        let told = ["outcome", "destinations", "authorization"];
+        let told: &[&str] = match old_outcome == new_outcome {
+            true => &["outcome", "authorization"],
+            false => &["outcome", "destinations", "authorization"],
+        };
         old.fields.retain(|name, _| told.contains(&name.as_str()));
         new.fields.retain(|name, _| told.contains(&name.as_str()));
     }
@@ -54,6 +58,11 @@ pub(super) fn changes(old: &Explanation, new: &Explanation) -> Vec<FieldChange> 
         }
     }
     changes
+}
+
+/// Whether no destination takes part in an outcome in short.
+fn is_refused(outcome: &str) -> bool {
+    outcome.starts_with("refused") || outcome.starts_with("closed")
 }
 
 fn differing(of: &str, old: &Fields, new: &Fields) -> Vec<FieldChange> {
@@ -72,14 +81,18 @@ fn differing(of: &str, old: &Fields, new: &Fields) -> Vec<FieldChange> {
 
 /// Whether a request that was served is refused or goes elsewhere by a redirect, or loses a protection.
 pub(super) fn is_breaking(changes: &[FieldChange], old: &Outcome, new: &Outcome) -> bool {
-    let was_served = matches!(old, Outcome::Forwarded { partly: false })
+    let was_served = matches!(old, Outcome::Forwarded { .. })
         || matches!(old, Outcome::DirectResponse { status } if *status < 400);
     let is_refused = match new {
         Outcome::DirectResponse { status } => *status >= 400,
-        Outcome::Forwarded { partly } => *partly,
+        Outcome::Forwarded { partly } => *partly && *old == Outcome::FORWARDED,
         Outcome::Redirected { .. } | Outcome::Rejected { .. } | Outcome::Unavailable { .. } => true,
     };
-    let goes_elsewhere = matches!(old, Outcome::Redirected { .. }) && old != new;
+    let location = |one: &Outcome| match one {
+        Outcome::Redirected { location, .. } => Some(location.clone()),
+        _ => None,
+    };
+    let goes_elsewhere = location(old).is_some() && location(old) != location(new);
     let is_opened =
         |one: &FieldChange| one.field == "authorization" && one.before.as_deref() == Some("denied");
     let is_lost = |one: &FieldChange| {
@@ -92,7 +105,7 @@ pub(super) fn is_breaking(changes: &[FieldChange], old: &Outcome, new: &Outcome)
         || changes.iter().any(|one| is_opened(one) || is_lost(one))
 }
 
-/// Returns what a request gets, without the places that say so.
+/// Returns the effect on a request, without the places in the configuration.
 fn effect(answer: &Explanation) -> Effect {
     let mut destinations = BTreeMap::new();
     let mut fields = Fields::new();
@@ -105,10 +118,14 @@ fn effect(answer: &Explanation) -> Effect {
         .iter()
         .filter(|one| one.unused_reason.is_none())
         .collect();
-    let shares = used.iter().map(|one| {
-        let name = name(&one.host, one.port, &one.subset);
-        format!("{name} {} %", rounded(one.probability * 100.0))
-    });
+    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
+    for one in &used {
+        *shares
+            .entry(name(&one.host, one.port, &one.subset))
+            .or_default() += one.probability;
+    }
+    let shares = shares.iter();
+    let shares = shares.map(|(name, share)| format!("{name} {} %", percent(*share)));
     put(&mut fields, "destinations", lines(shares));
     for one in used {
         let name = name(&one.host, one.port, &one.subset);
@@ -274,6 +291,11 @@ fn name(host: &str, port: u16, subset: &str) -> String {
         "" => format!("{host}:{port}"),
         subset => format!("{host}:{port} {subset}"),
     }
+}
+
+/// Returns a share in percent, with as many digits as it needs.
+fn percent(share: f64) -> f64 {
+    (share * 1e6).round() / 1e4
 }
 
 fn rounded(percent: f64) -> f64 {

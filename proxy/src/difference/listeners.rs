@@ -19,9 +19,36 @@ pub(super) fn common<'s>(
     };
     report.opened = only(new, old);
     report.closed = only(old, new);
+    report.is_without_listeners = old.listeners.is_empty() && new.listeners.is_empty();
     let both = old.listeners.iter();
     both.filter_map(|(key, before)| Some([before, new.listeners.get(key)?]))
         .collect()
+}
+
+/// Reports clusters whose settings differ where they are not compared request by request.
+pub(super) fn settings(old: &Snapshot, new: &Snapshot, report: &mut Report) {
+    let old = old.clusters.iter().flatten();
+    let old: BTreeMap<&str, _> = old.map(|one| (&**one.name(), one)).collect();
+    for after in new.clusters.iter().flatten() {
+        let Some(before) = old.get(&**after.name()) else {
+            continue;
+        };
+        let others = [*before, after].map(|one| format!("{:?} {:?}", one.retry_limit, one.check));
+        let parts = [
+            ("balancing", before.balance != after.balance),
+            ("connections", before.pool != after.pool),
+            ("retries or health checks", others[0] != others[1]),
+        ];
+        let parts: Vec<&str> = parts
+            .iter()
+            .filter(|part| part.1)
+            .map(|part| part.0)
+            .collect();
+        if !parts.is_empty() {
+            let (name, parts) = (after.name(), parts.join(", "));
+            report.note(format!("settings of {name} differ: {parts}"), false);
+        }
+    }
 }
 
 /// Reports the endpoints of clusters that are added or removed, in clusters that both have.
@@ -44,7 +71,10 @@ fn addresses(snapshot: &Snapshot) -> BTreeMap<&str, BTreeSet<String>> {
     let clusters = snapshot.clusters.iter().flatten();
     let addresses = clusters.map(|cluster| {
         let endpoints = cluster.endpoints().iter();
-        let addresses = endpoints.map(|endpoint| endpoint.address.to_string());
+        let addresses = endpoints.map(|endpoint| match endpoint.weight {
+            1 => endpoint.address.to_string(),
+            weight => format!("{} (weight {weight})", endpoint.address),
+        });
         (&**cluster.name(), addresses.collect())
     });
     addresses.collect()

@@ -203,14 +203,15 @@ fn values(part: &Part, tests: &[Test<'_>]) -> Vec<Option<String>> {
 fn paths(uri: &UriMatch) -> Vec<String> {
     match uri {
         UriMatch::Any | UriMatch::Call(_) => Vec::new(),
-        UriMatch::Exact { value, .. } => vec![value.to_string()],
-        UriMatch::Prefix { value, .. } => {
+        UriMatch::Exact { value, ignore_case } => with_case(vec![value.to_string()], *ignore_case),
+        UriMatch::Prefix { value, ignore_case } => {
             let root = if value.is_empty() { "/" } else { value };
-            vec![
+            let paths = vec![
                 root.to_owned(),
                 format!("{root}{OTHER}"),
                 format!("{root}/{OTHER}"),
-            ]
+            ];
+            with_case(paths, *ignore_case)
         }
         UriMatch::Segments(value) => {
             let root = if value.is_empty() { "/" } else { value };
@@ -218,6 +219,15 @@ fn paths(uri: &UriMatch) -> Vec<String> {
         }
         UriMatch::Regex(pattern) => sample(pattern),
     }
+}
+
+/// Adds the paths in upper case, where their case does not matter.
+fn with_case(mut paths: Vec<String>, ignore_case: bool) -> Vec<String> {
+    if ignore_case {
+        let upper: Vec<String> = paths.iter().map(|path| path.to_ascii_uppercase()).collect();
+        paths.extend(upper);
+    }
+    paths
 }
 
 fn texts(text: &TextMatch) -> Vec<String> {
@@ -232,7 +242,8 @@ fn texts(text: &TextMatch) -> Vec<String> {
 
 /// Returns a short text that matches a regular expression, if one is found.
 fn sample(pattern: &Pattern) -> Vec<String> {
-    let parsed = regex_syntax::ParserBuilder::new().build();
+    // patterns are on bytes
+    let parsed = regex_syntax::ParserBuilder::new().utf8(false).build();
     let parsed = { parsed }.parse(pattern.compiled().as_str());
     let mut texts = Vec::new();
     if let Ok(expression) = parsed {

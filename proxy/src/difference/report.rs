@@ -24,6 +24,19 @@ pub struct Report {
     pub closed: Vec<String>,
     /// Endpoints of clusters that are added or removed.
     pub endpoints: Vec<EndpointChange>,
+    /// Other differences, which are not compared request by request.
+    pub notes: Vec<Note>,
+    /// Whether the proxy has no listener in either configuration, so that nothing was compared.
+    pub is_without_listeners: bool,
+}
+
+/// Difference that is not compared request by request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Note {
+    /// Text.
+    pub text: String,
+    /// Whether requests that were served may be refused.
+    pub breaking: bool,
 }
 
 /// Classes with the same difference.
@@ -110,6 +123,11 @@ impl Report {
         });
     }
 
+    /// Adds a difference that is not compared request by request.
+    pub(super) fn note(&mut self, text: String, breaking: bool) {
+        self.notes.push(Note { text, breaking });
+    }
+
     /// Puts breaking entries first.
     pub(super) fn sort(&mut self) {
         self.requests.sort_by_key(|one| !one.breaking);
@@ -118,6 +136,8 @@ impl Report {
     /// Whether a difference breaks something.
     pub fn is_breaking(&self) -> bool {
         self.requests.iter().any(|one| one.breaking)
+            || self.notes.iter().any(|one| one.breaking)
+            || !self.closed.is_empty()
     }
 
     /// Whether the outcome of no request or connection differs, and nothing else does.
@@ -126,5 +146,6 @@ impl Report {
             && self.opened.is_empty()
             && self.closed.is_empty()
             && self.endpoints.is_empty()
+            && self.notes.is_empty()
     }
 }

@@ -9,7 +9,7 @@ use super::points::Point;
 use super::report::Report;
 use super::rules::HostRules;
 use super::side::Side;
-use super::{effect, search};
+use super::{effect, policies, search};
 use crate::explain::Question;
 use crate::snapshot::{Listener, Service};
 
@@ -22,13 +22,20 @@ pub struct Sample {
     pub url: String,
     /// Header fields.
     pub headers: Vec<(String, String)>,
+    /// Identity of the client, if policies compare it.
+    pub identity: Option<String>,
     /// Question for `explain`, without the rules that were tried.
     pub question: Question,
 }
 
 impl Sample {
     /// Makes the request of a point; `None` if it is none.
-    fn of(point: &Point, (scheme, host): (&str, &str), listener: &Listener) -> Option<Self> {
+    fn of(
+        point: &Point,
+        identity: Option<&str>,
+        (scheme, host): (&str, &str),
+        listener: &Listener,
+    ) -> Option<Self> {
         let port = listener.key.address.port();
         let method = point.method().to_owned();
         let url = format!("{scheme}://{host}:{port}{}", point.target());
@@ -43,10 +50,14 @@ impl Sample {
         for (name, value) in &headers {
             question.header(&format!("{name}: {value}")).ok()?;
         }
+        if let Some(identity) = identity {
+            question.with_identity(identity).ok()?;
+        }
         Some(Self {
             method,
             url,
             headers,
+            identity: identity.map(str::to_owned),
             question,
         })
     }
@@ -54,13 +65,27 @@ impl Sample {
     /// Returns the command that sends it.
     fn command(&self) -> String {
         let mut command = "curl".to_owned();
-        if self.method != "GET" {
-            _ = write!(command, " -X {}", self.method);
+        match &*self.method {
+            "GET" => {}
+            "HEAD" => command.push_str(" -I"),
+            method => _ = write!(command, " -X {method}"),
         }
         for (name, value) in &self.headers {
-            _ = write!(command, " -H {}", quoted(&format!("{name}: {value}")));
+            // a header without a value ends with a semicolon
+            let line = match value.is_empty() {
+                true => format!("{name};"),
+                false => format!("{name}: {value}"),
+            };
+            _ = write!(command, " -H {}", quoted(&line));
         }
-        format!("{command} {}", quoted(&self.url))
+        if self.url.contains(['[', '{']) {
+            command.push_str(" -g");
+        }
+        _ = write!(command, " {}", quoted(&self.url));
+        if let Some(identity) = &self.identity {
+            _ = write!(command, " # as {identity}");
+        }
+        command
     }
 }
 
@@ -81,12 +106,14 @@ fn scheme(listener: &Listener) -> &'static str {
 /// Returns a request for each rule of a listener, and one that no rule of a host gets.
 pub(super) fn of_rules(listener: &Arc<Listener>) -> Vec<Sample> {
     let mut samples = Vec::new();
-    for name in names(&[listener]) {
-        let host = witness(name);
+    let all = names(&[listener]);
+    for name in &all {
+        let host = witness(name, &all);
         let rules = HostRules::of(listener, &host);
         let origin = (scheme(listener), &*host);
-        let classes = search::classes([&rules, &rules], origin).into_values();
-        samples.extend(classes.filter_map(|found| Sample::of(&found.point, origin, listener)));
+        let (classes, _) = search::classes([&rules, &rules], origin);
+        let points = classes.iter().filter_map(|found| found.points.first());
+        samples.extend(points.filter_map(|point| Sample::of(point, None, origin, listener)));
     }
     samples
 }
@@ -94,30 +121,53 @@ pub(super) fn of_rules(listener: &Arc<Listener>) -> Vec<Sample> {
 /// Compares the requests for each host that either serves.
 pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], report: &mut Report) {
     let [old, new] = listeners;
-    for name in names(&listeners) {
-        let host = witness(name);
+    let snapshots = sides.map(|side| &*side.snapshot);
+    let of_policies = policies::requests(snapshots, listeners, report);
+    let all = names(&listeners);
+    for name in &all {
+        let host = witness(name, &all);
         let rules = [HostRules::of(old, &host), HostRules::of(new, &host)];
         let [before, after] = &rules;
-        if before.is_same(&sides[0].snapshot, after, &sides[1].snapshot) {
+        let is_same = before.is_same(snapshots[0], after, snapshots[1]);
+        if is_same && of_policies.is_empty() && is_same_tls(old, new) {
             report.decided += 1;
             continue;
         }
         let origin = (scheme(old), &*host);
-        for found in search::classes([before, after], origin).into_values() {
+        let (classes, unsure) = search::classes([before, after], origin);
+        report.sampled += unsure;
+        for found in classes {
             match found.is_sampled {
                 true => report.sampled += 1,
                 false => report.decided += 1,
             }
-            let Some(sample) = Sample::of(&found.point, origin, old) else {
-                continue;
-            };
-            let answers = sides.map(|side| side.explain(&sample.question));
-            let changes = effect::changes(&answers[0], &answers[1]);
-            if !changes.is_empty() {
-                report.add(changes, sample.command(), [&answers[0], &answers[1]]);
+            let points = found.points.iter();
+            let mut samples = points.filter_map(|point| Sample::of(point, None, origin, old));
+            _ = samples.find(|sample| differs(sample, sides, report));
+        }
+        for (point, identity) in &of_policies {
+            report.sampled += 1;
+            if let Some(sample) = Sample::of(point, identity.as_deref(), origin, old) {
+                differs(&sample, sides, report);
             }
         }
     }
+}
+
+/// Whether the TLS servers of listeners are the same, if they have any.
+fn is_same_tls(old: &Listener, new: &Listener) -> bool {
+    !matches!(old.service, Service::Tls(_)) || old.service.is_same(&new.service)
+}
+
+/// Reports a request if its outcome differs, and returns whether it does.
+fn differs(sample: &Sample, sides: [&Side<'_>; 2], report: &mut Report) -> bool {
+    let answers = sides.map(|side| side.explain(&sample.question));
+    let changes = effect::changes(&answers[0], &answers[1]);
+    let differs = !changes.is_empty();
+    if differs {
+        report.add(changes, sample.command(), [&answers[0], &answers[1]]);
+    }
+    differs
 }
 
 /// Quotes a text for a shell.

@@ -65,7 +65,7 @@ impl<'s> HostRules<'s> {
     }
 }
 
-/// Rules that both have in the same order, and those that only one has or that are in another place.
+/// Rules that both have in the same order, and the rules that only one has or that are in another place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Alignment {
     /// Positions of rules with the same conditions before and after.

@@ -14,10 +14,13 @@ const STEPS_MAX: usize = 256;
 /// Rules that find a request before and after, by their positions; `None` for no rule.
 pub(super) type Class = (Option<usize>, Option<usize>);
 
+/// Maximum number of requests of a class.
+const REQUESTS_MAX: usize = 4;
+
 /// Class of requests.
 pub(super) struct Found {
-    /// Request of the class.
-    pub point: Point,
+    /// Requests of the class, one or more.
+    pub points: Vec<Point>,
     /// Whether other classes of its rules may have been missed.
     pub is_sampled: bool,
 }
@@ -29,13 +32,16 @@ struct Search<'s> {
     /// Scheme and host.
     origin: (&'s str, &'s str),
     found: BTreeMap<Class, Found>,
+    /// Number of rules, and of pairs of rules, of which classes may have been missed.
+    unsure: usize,
 }
 
-/// Returns a request of each class whose rules differ in conditions or place, and of each rule that stays.
+/// Returns the classes of rules that differ in conditions or place, and of each rule that stays; and the number of rules, and of pairs of
+/// rules, of which classes may have been missed.
 pub(super) fn classes<'s>(
     sides: [&'s HostRules<'s>; 2],
     origin: (&'s str, &'s str),
-) -> BTreeMap<Class, Found> {
+) -> (Vec<Found>, usize) {
     let [old, new] = sides;
     let alignment = align(old, new);
     let wanted = sides.map(|side| {
@@ -47,6 +53,7 @@ pub(super) fn classes<'s>(
         wanted,
         origin,
         found: BTreeMap::new(),
+        unsure: 0,
     };
     for (before, after) in alignment.pairs {
         search.stays((before, after));
@@ -57,7 +64,7 @@ pub(super) fn classes<'s>(
         }
     }
     search.nothing();
-    search.found
+    (search.found.into_values().collect(), search.unsure)
 }
 
 impl Search<'_> {
@@ -67,28 +74,30 @@ impl Search<'_> {
     }
 
     fn keep(&mut self, class: Class, point: Point, is_sampled: bool) {
+        let points = Vec::new();
         let found = self
             .found
             .entry(class)
-            .or_insert(Found { point, is_sampled });
+            .or_insert(Found { points, is_sampled });
         found.is_sampled |= is_sampled;
+        if found.points.len() < REQUESTS_MAX && !found.points.contains(&point) {
+            found.points.push(point);
+        }
     }
 
     /// Finds a request that a rule gets before and after.
     fn stays(&mut self, (before, after): (usize, usize)) {
         let (points, _) = Wanted::points(&[&self.wanted[0][before]], POINTS_MAX);
         let points = points.into_iter().map(|point| (point, false));
-        self.explore(
-            0,
-            before,
-            points.collect(),
-            Some((Some(before), Some(after))),
-        );
+        let class = (Some(before), Some(after));
+        self.explore(0, before, points.collect(), Some(class));
+        self.unsure += usize::from(!self.found.contains_key(&class));
     }
 
     /// Finds the classes of a rule of one side, alone and together with each rule of the other side.
     fn differs(&mut self, side: usize, rule: usize) {
         let own = &self.wanted[side][rule];
+        let mut unsure = 0;
         let (points, mut has_more) = Wanted::points(&[own], POINTS_MAX);
         let mut all: Vec<_> = points
             .into_iter()
@@ -98,8 +107,10 @@ impl Search<'_> {
             let (points, more) = Wanted::points(&[own, other], POINTS_MAX);
             has_more |= more;
             let is_sampled = own.is_sampled || other.is_sampled;
+            unsure += usize::from(is_sampled && points.is_empty());
             all.extend(points.into_iter().map(|point| (point, is_sampled)));
         }
+        self.unsure += unsure;
         for (_, is_sampled) in &mut all {
             *is_sampled |= has_more;
         }
@@ -126,6 +137,12 @@ impl Search<'_> {
                 self.keep(class, point.clone(), is_sampled || seen.len() > STEPS_MAX);
             }
             if wanted == Some(class) {
+                // further requests of the class may get another path or redirect
+                for (point, _) in left {
+                    if self.class(&point) == wanted {
+                        self.keep(class, point, false);
+                    }
+                }
                 return;
             }
             if !seen.insert(class) || seen.len() > STEPS_MAX {

@@ -31,11 +31,12 @@ pub struct InjectedArgs {
         long,
         value_name = "NAME",
         default_value = "",
-        hide_default_value = true
+        hide_default_value = true,
+        env = "STRAIT_CONTROL_INJECTED_CONTEXT"
     )]
     pub context: String,
     /// Namespace of the pods [default: all]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", env = "STRAIT_CONTROL_INJECTED_NAMESPACE")]
     pub namespace: Option<String>,
     /// Form of the output
     #[arg(

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use config_loader::Diagnostic;
 
 use super::found::{Differences, OfProxy};
-use crate::command::counted;
 use crate::difference::effect::FieldChange;
 use crate::difference::report::{Entry, Report, RuleName, Witness};
 
@@ -46,11 +45,7 @@ fn entry_text(entry: &Entry, out: &mut String) {
     }
     let more = entry.classes - entry.witnesses.len();
     if more > 0 {
-        _ = writeln!(
-            out,
-            "     and  {} more",
-            counted(more, "class").replace("classs", "classes")
-        );
+        _ = writeln!(out, "     and  {} more", counted_classes(more));
     }
     if let Some(first) = entry.witnesses.first() {
         _ = writeln!(out, "  rule    {}", rules(first));
@@ -94,7 +89,7 @@ fn others(report: &Report) -> Vec<String> {
     let closed = report
         .closed
         .iter()
-        .map(|one| format!("listener closed: {one}"));
+        .map(|one| format!("breaking  listener closed: {one}"));
     let some = |all: &[String]| {
         let shown: Vec<&str> = all.iter().take(ADDRESSES_MAX).map(String::as_str).collect();
         let more = all.len().saturating_sub(ADDRESSES_MAX);
@@ -113,20 +108,48 @@ fn others(report: &Report) -> Vec<String> {
             .collect();
         format!("endpoints of {}: {}", one.cluster, parts.join(", "))
     });
-    opened.chain(closed).chain(endpoints).collect()
+    let notes = report.notes.iter().map(|one| match one.breaking {
+        true => format!("breaking  {}", one.text),
+        false => one.text.clone(),
+    });
+    opened.chain(closed).chain(notes).chain(endpoints).collect()
 }
 
 fn summary(report: &Report) -> String {
     let classes = report.decided + report.sampled;
+    if report.is_without_listeners {
+        return "nothing was compared: the proxy has no listener in either configuration; see --labels, --namespace and --mode"
+            .to_owned();
+    }
     let differ: usize = report.requests.iter().map(|one| one.classes).sum();
     match (differ, report.sampled) {
-        (0, 0) => format!("no request changes: {classes} classes were compared, all exactly"),
+        (0, 0) if !report.is_empty() => {
+            format!(
+                "no request of {} changes, apart from the above",
+                counted_classes(classes)
+            )
+        }
+        (0, 0) => format!(
+            "no request changes: {} compared, all exactly",
+            counted_classes(classes)
+        ),
         (0, sampled) => format!(
-            "no difference found in {classes} classes, of which {sampled} were sampled: regular expressions and claims are not decided exactly"
+            "no request was found that changes; {sampled} of {} were sampled, not decided exactly",
+            counted_classes(classes)
         ),
         (differ, sampled) => {
-            format!("{differ} of {classes} classes differ; {sampled} were sampled")
+            format!(
+                "{differ} of {} differ; {sampled} were sampled",
+                counted_classes(classes)
+            )
         }
+    }
+}
+
+fn counted_classes(count: usize) -> String {
+    match count {
+        1 => "1 class".to_owned(),
+        count => format!("{count} classes"),
     }
 }
 

@@ -38,6 +38,7 @@ pub struct TestArgs {
         long = "config",
         visible_alias = "filename",
         value_name = "PATH",
+        env = "STRAIT_CONFIG",
         value_delimiter = ','
     )]
     pub config: Vec<PathBuf>,
@@ -65,7 +66,7 @@ pub struct TestArgs {
     /// Run again at each change of a file, until interrupted
     #[arg(long, env = "STRAIT_TEST_WATCH")]
     pub watch: bool,
-    /// Print a test file with a test for each rule of the configuration, which is --config, else PATH, else the current directory
+    /// Print a test file with a test for each rule of requests of the configuration, which is --config, else PATH, else the current directory
     #[arg(long, conflicts_with_all = ["watch", "record"])]
     pub init: bool,
     /// Print a test file with a test for each rule that an access log has requests of: a file in the format of --access-log json. Headers

@@ -42,6 +42,11 @@ pub(super) fn differences(
 fn compare(what: &Expectation, answer: &Explanation, own: &str) -> Option<(String, String)> {
     let none = Action::default();
     let action = answer.action.as_ref().unwrap_or(&none);
+    let is_forwarded = matches!(answer.outcome, Outcome::Forwarded { .. });
+    if !is_forwarded && is_of_forwarding(what) {
+        let got = format!("status {}", status_of(&answer.outcome));
+        return Some(("a request that is forwarded".to_owned(), got));
+    }
     match what {
         Expectation::Status(_)
         | Expectation::Flags(_)
@@ -79,6 +84,31 @@ fn compare(what: &Expectation, answer: &Explanation, own: &str) -> Option<(Strin
         | Expectation::PerTryTimeout(_) => times_differ(what, action),
         // of all answers together
         Expectation::SameEndpoint | Expectation::Spread(_) => None,
+    }
+}
+
+/// Whether an expectation is of requests that are forwarded.
+fn is_of_forwarding(what: &Expectation) -> bool {
+    match what {
+        Expectation::Destinations(wanted) | Expectation::Mirrors(wanted) => !wanted.is_empty(),
+        Expectation::Clusters(_)
+        | Expectation::Endpoints(_)
+        | Expectation::Path(_)
+        | Expectation::Authority(_)
+        | Expectation::RequestHeader(..)
+        | Expectation::Timeout(_)
+        | Expectation::RetryAttempts(_)
+        | Expectation::RetryOn(_)
+        | Expectation::PerTryTimeout(_)
+        | Expectation::SameEndpoint
+        | Expectation::Spread(_) => true,
+        Expectation::Status(_)
+        | Expectation::Flags(_)
+        | Expectation::Rule(_)
+        | Expectation::Allowed(_)
+        | Expectation::ResponseHeader(..)
+        | Expectation::RedirectStatus(_)
+        | Expectation::RedirectLocation(_) => false,
     }
 }
 
@@ -194,7 +224,7 @@ fn shown_time(time: Option<std::time::Duration>) -> String {
 }
 
 /// Returns the status that the client gets of the proxy: 200 if an endpoint answers.
-fn status_of(outcome: &Outcome) -> String {
+pub(super) fn status_of(outcome: &Outcome) -> String {
     match outcome {
         Outcome::DirectResponse { status } | Outcome::Redirected { status, .. } => {
             status.to_string()

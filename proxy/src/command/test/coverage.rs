@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::runner::{AskedProxies, AskedProxy, Outcome};
 use crate::explain::Explanation;
 use crate::explain::answer::Source;
-use crate::snapshot::Listener;
+use crate::snapshot::{Handling, Listener, OpaqueRoutes, Service, Then};
 use traffic::provenance::Provenance;
 
 /// Part of the configuration: what it is, and where.
@@ -19,7 +19,7 @@ type Part = (&'static str, String, u32, String);
 pub(super) struct Coverage(BTreeMap<Part, bool>);
 
 impl Coverage {
-    /// Collects the parts that proxies use, and those that tests have reached.
+    /// Collects the parts that proxies use, and marks the ones that tests have reached.
     pub(super) fn of<'o>(
         proxies: impl Iterator<Item = &'o AskedProxies>,
         outcomes: impl Iterator<Item = &'o Outcome>,
@@ -107,6 +107,11 @@ fn parts_of(proxy: &AskedProxy) -> Vec<Part> {
 }
 
 fn of_listener(listener: &Listener, parts: &mut Vec<Part>) {
+    for routes in opaque(&listener.service) {
+        for rule in routes.table.rules().iter() {
+            parts.push(part("rule", &rule.provenance, ""));
+        }
+    }
     let is_generated = |at: &Provenance| at.object.starts_with("Service/");
     for host in listener.all_http().flat_map(|hosts| hosts.all()) {
         for (rule, route) in host.table.rules().iter().zip(host.routes.iter()) {
@@ -121,6 +126,28 @@ fn of_listener(listener: &Listener, parts: &mut Vec<Part>) {
                 }
             }
         }
+    }
+}
+
+/// Routes of connections that are not taken apart into requests, but for those by the names of clusters.
+fn opaque(service: &Service) -> Vec<&OpaqueRoutes> {
+    match service {
+        Service::Opaque(routes) => vec![routes],
+        Service::Tls(chains) => {
+            let routes = chains
+                .chains
+                .iter()
+                .filter_map(|chain| match &chain.handling {
+                    Handling::Passthrough(routes)
+                    | Handling::Terminate {
+                        then: Then::Opaque(routes),
+                        ..
+                    } => Some(&**routes),
+                    Handling::AutoPassthrough(_) | Handling::Terminate { .. } => None,
+                });
+            routes.collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use config_loader::{
     Expectation, Fleet, Loaded, Location, ReadOptions, ResourceSet, RouteTest, TestFile, TestProxy,
-    UnhealthyPart,
+    TestSubject, UnhealthyPart,
 };
 
 use super::compare::{Difference, differences, endpoint_shares};
 use super::subject;
 use crate::app::unreadable;
 use crate::command::args::{IdentityArgs, SidecarArgs};
-use crate::command::explain::compiled;
+use crate::command::explain::{certificates_of, compiled};
 use crate::compile::Survey;
 use crate::control::selected::selected;
 use crate::exchange::settings::ExchangeSettings;
@@ -21,7 +21,6 @@ use crate::explain::{Explanation, Question, explain};
 use crate::identity::{Identity, Mode};
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
-use crate::tls::Store;
 use traffic::cluster::{Cluster, Endpoint};
 
 /// Share of the traffic, in percent, from which on an endpoint gets all of it.
@@ -32,7 +31,7 @@ const ALL_PERCENT: f64 = 99.9;
 pub(super) struct Outcome {
     pub name: Arc<str>,
     pub location: Location,
-    /// What does not hold; empty if the test has passed.
+    /// Differences from the expectations; empty if the test has passed.
     pub differences: Vec<Difference>,
     /// Answers to all requests of the test.
     pub answers: Vec<Explanation>,
@@ -63,7 +62,8 @@ impl AskedProxy {
         unhealthy: &[UnhealthyPart],
     ) -> Self {
         let resources = selected(resources, &identity.mesh_config, &identity);
-        let snapshot = compiled(&resources, &identity, &Store::default());
+        let store = certificates_of(&resources, &identity);
+        let snapshot = compiled(&resources, &identity, &store);
         if !unhealthy.is_empty() {
             exclude(&snapshot, unhealthy, &identity);
         }
@@ -177,6 +177,10 @@ pub(super) fn ask(proxy: &AskedProxy, question: &Question) -> Explanation {
 }
 
 fn one(test: &RouteTest, proxy: &AskedProxy) -> Outcome {
+    let unnamed = test
+        .unhealthy
+        .iter()
+        .filter(|part| !names_something(part, proxy));
     let mut outcome = Outcome {
         name: Arc::clone(&test.name),
         location: test.location.clone(),
@@ -192,6 +196,13 @@ fn one(test: &RouteTest, proxy: &AskedProxy) -> Outcome {
         }),
         Ok(answers) => {
             outcome.differences = of_all(test, &answers);
+            outcome.differences.extend(unnamed.map(|part| Difference {
+                field: "given.unhealthy".to_owned(),
+                expected: "an endpoint, zone, cluster or host of the configuration".to_owned(),
+                got: format!("none is {part:?}"),
+                location: test.location.clone(),
+            }));
+            outcome.differences.extend(wrong_port(test, &answers));
             for (number, answer) in answers.iter().enumerate() {
                 let found = differences(&test.expected, answer, &proxy.identity.cluster);
                 if !found.is_empty() {
@@ -246,6 +257,36 @@ fn end(answer: &Explanation) -> Option<String> {
     let shares = endpoint_shares(answer).into_iter();
     let mut only = shares.filter(|(_, share)| *share >= ALL_PERCENT);
     only.next().map(|(address, _)| address)
+}
+
+/// Returns a difference if the URL of a test names a port on which nothing listens.
+fn wrong_port(test: &RouteTest, answers: &[Explanation]) -> Option<Difference> {
+    let (TestSubject::Request(request) | TestSubject::Requests { request, .. }) = &test.subject
+    else {
+        return None;
+    };
+    let authority = request.url.split("://").nth(1)?.split(['/', '?']).next()?;
+    let (_, port) = authority
+        .rsplit_once(':')
+        .filter(|_| !authority.ends_with(']'))?;
+    let chosen = answers.first()?.listener.as_ref()?;
+    let is_other = request.listener.is_none() && !chosen.reason.starts_with("the URL leads");
+    is_other.then(|| Difference {
+        field: "url".to_owned(),
+        expected: format!("a listener on port {port}"),
+        got: format!("none; one is {}", chosen.address),
+        location: request.location.clone(),
+    })
+}
+
+/// Whether a part names an endpoint of the configuration.
+fn names_something(part: &UnhealthyPart, proxy: &AskedProxy) -> bool {
+    let clusters = proxy.snapshot.clusters.iter().flatten();
+    let mut endpoints = clusters.flat_map(|cluster| {
+        let endpoints = cluster.endpoints().iter();
+        endpoints.map(move |endpoint| (cluster, endpoint))
+    });
+    endpoints.any(|(cluster, endpoint)| is_of(part, cluster, endpoint, &proxy.identity))
 }
 
 /// Excludes endpoints of a snapshot that carries no traffic.

@@ -1,4 +1,4 @@
-//! What a test asks, as questions to `explain`.
+//! Requests and connections of a test, as questions to `explain`.
 
 use config_loader::{Location, TestConnection, TestRequest, TestSubject};
 

@@ -20,7 +20,7 @@ pub(super) fn run(args: &TestArgs, files: &[PathBuf], once: fn(&TestArgs, &[Path
             return EXIT_INTERNAL;
         }
     };
-    // the first is what is there at the start
+    // the first change is reported at the start
     while changes.recv().is_ok() {
         once(args, files);
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::compare::used;
+use super::compare::{status_of, used};
 use super::runner::{AskedProxy, ask};
 use crate::difference::{Sample, samples};
 use crate::explain::answer::{Outcome, Source};
@@ -36,7 +36,7 @@ pub(super) fn of_log(proxy: &AskedProxy, log: &str) -> (String, usize) {
             unread += 1;
             continue;
         };
-        let answer = ask(proxy, &sample.question);
+        let (sample, answer) = without_query(proxy, sample);
         let rule = answer.rules.iter().find(|rule| rule.matched);
         let rule = rule.map(|rule| rule.source.clone());
         if seen.insert((answer.request.host.clone(), rule)) {
@@ -44,6 +44,31 @@ pub(super) fn of_log(proxy: &AskedProxy, log: &str) -> (String, usize) {
         }
     }
     (tests.text, unread)
+}
+
+/// Leaves out the query of a request if the same rule matches without it, and asks about the request.
+fn without_query(proxy: &AskedProxy, sample: Sample) -> (Sample, Explanation) {
+    let answer = ask(proxy, &sample.question);
+    let Some((url, _)) = sample.url.split_once('?') else {
+        return (sample, answer);
+    };
+    let url = url.to_owned();
+    let Ok(question) = Question::parse(&sample.method, &url) else {
+        return (sample, answer);
+    };
+    let question = question.outcome_only();
+    let bare = ask(proxy, &question);
+    match bare.rules == answer.rules {
+        true => (
+            Sample {
+                url,
+                question,
+                ..sample
+            },
+            bare,
+        ),
+        false => (sample, answer),
+    }
 }
 
 /// Returns the request of a line; parameters with credentials are left out.
@@ -65,6 +90,7 @@ fn logged(line: &str) -> Option<Sample> {
     Some(Sample {
         method: method.to_owned(),
         headers: Vec::new(),
+        identity: None,
         question: Question::parse(method, &url).ok()?.outcome_only(),
         url,
     })
@@ -98,13 +124,16 @@ impl Tests {
         if !sample.headers.is_empty() {
             request["headers"] = sample.headers.iter().cloned().collect();
         }
+        let Some(expected) = expected(answer) else {
+            return;
+        };
         let name = self.name(sample, answer);
         // JSON is YAML
         _ = writeln!(
             self.text,
             "- name: {}\n  request: {request}\n  expect: {}",
             json!(name),
-            expected(answer)
+            expected
         );
     }
 
@@ -129,23 +158,29 @@ impl Tests {
     }
 }
 
-/// Returns what a test expects of an answer.
-fn expected(answer: &Explanation) -> Value {
-    match &answer.outcome {
+/// Returns what a test expects of an answer; `None` if nothing can be said of it.
+fn expected(answer: &Explanation) -> Option<Value> {
+    Some(match &answer.outcome {
         Outcome::Redirected { status, location } => {
             json!({"redirect": {"status": status, "location": location}})
         }
         Outcome::DirectResponse { status } => json!({"status": status}),
         Outcome::Rejected { status, flags, .. } => match status {
             Some(status) => json!({"status": status}),
+            None if flags.is_empty() => return None,
             None => json!({"flags": flags}),
         },
-        Outcome::Forwarded { .. } | Outcome::Unavailable { .. } => forwarded(answer),
-    }
+        Outcome::Forwarded { .. } => forwarded(answer),
+        Outcome::Unavailable { .. } => match status_of(&answer.outcome).parse::<u16>() {
+            Ok(status) => json!({"status": status}),
+            Err(_) => return None,
+        },
+    })
 }
 
 fn forwarded(answer: &Explanation) -> Value {
-    let destinations = used(answer).map(|one| {
+    let named = used(answer).filter(|one| !one.host.is_empty());
+    let destinations = named.map(|one| {
         let mut destination = json!({"host": one.host, "port": one.port});
         if !one.subset.is_empty() {
             destination["subset"] = json!(one.subset);

@@ -3,13 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use http_body_util::BodyExt as _;
-use hyper::Response;
-
 use super::Mesh;
 use crate::support::DEADLINE;
 use crate::support::mesh::{everything_to_address, with_policy};
-use crate::support::origin::{Back, Origin, full};
+use crate::support::origin::{Back, Origin};
 use crate::support::proxy::Start;
 use crate::support::raw::Raw;
 

@@ -1,6 +1,9 @@
 //! Telemetry resources that change what is traced, and what goes on.
 
 use super::*;
+use crate::sidecar::{Sidecar, service};
+use crate::support::mesh::documents;
+use crate::support::proxy::free_address;
 
 /// Starts a proxy with a Telemetry whose entry about traces has these fields.
 fn telemetry(collector: &Collector, origin: &Origin, fields: &str) -> Proxy {
@@ -134,4 +137,67 @@ async fn tags_with_operators_have_the_values_of_the_end() {
             assert_eq!(span.attribute("none"), None, "{log}");
         }
     }
+}
+
+#[tokio::test]
+async fn connections_that_are_not_taken_apart_have_no_spans() {
+    let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "hello"));
+    let raw = free_address();
+    let bytes = format!(
+        "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: raw}}\n\
+         spec: {{selector: {{istio: ingressgateway}}, servers: [{{port: {{number: {}, name: tcp, protocol: TCP}}, bind: {}, \
+         hosts: ['*']}}]}}\n---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: raw}}\n\
+         spec: {{hosts: ['*'], gateways: [raw], tcp: [{{route: [{{destination: {{host: web.test}}}}]}}]}}\n",
+        raw.port(),
+        raw.ip()
+    );
+    let proxy = traced(&collector, &["--trace-sampling", "100"], |edge| {
+        documents([everything_to(edge, &origin), bytes])
+    });
+    let mut client = Client::connect(Front::H1, raw).await;
+    client.call(with(&[])).await;
+    drop(client);
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    client.call(with(&[])).await;
+    let spans = collector.wait(2).await;
+    let [through_bytes, request] = &*origin.seen() else {
+        panic!("two requests")
+    };
+    assert_eq!(through_bytes.header("traceparent"), None);
+    let trace = context(request).0;
+    assert!(spans.iter().all(|span| span.trace() == trace), "{spans:?}");
+}
+
+#[tokio::test]
+async fn entry_of_one_side_of_a_sidecar_is_of_that_side_alone() {
+    let collector = Collector::start(Back::H1);
+    let (app, api) = (
+        Origin::named(Back::H1, "app"),
+        Origin::named(Back::H1, "api"),
+    );
+    let telemetry = "apiVersion: telemetry.istio.io/v1\nkind: Telemetry\nmetadata: {name: all, namespace: istio-system}\n\
+                     spec: {tracing: [{match: {mode: SERVER}, randomSamplingPercentage: 100}, \
+                     {match: {mode: CLIENT}, disableSpanReporting: true, randomSamplingPercentage: 100}]}\n";
+    let url = collector.url();
+    let sidecar = Sidecar::start(
+        &["--otlp-endpoint", &url],
+        [
+            service("web", "10.96.0.1", ("http", 80), app.address),
+            service("api", "10.96.0.2", ("http", 80), api.address),
+            telemetry.to_owned(),
+        ],
+    );
+    let get = "GET / HTTP/1.1\r\nHost: api\r\n\r\n";
+    let outbound = &mut sidecar.leaves("10.96.0.2:80");
+    assert_eq!(outbound.send(get).reply().status, 200);
+    let inbound = &mut sidecar.arrives(&app.address.to_string());
+    assert_eq!(inbound.send(get).reply().status, 200);
+    let spans = collector.wait(2).await;
+    let (arrived, left) = (context(&app.only()), context(&api.only()));
+    assert!(
+        spans.iter().all(|span| span.trace() == arrived.0),
+        "{spans:?}"
+    );
+    // the trace that is not reported goes on
+    assert_eq!(left.2, "01");
 }

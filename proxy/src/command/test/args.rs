@@ -70,7 +70,7 @@ pub struct TestArgs {
     #[arg(long, conflicts_with_all = ["watch", "record"])]
     pub init: bool,
     /// Print a test file with a test for each rule that an access log has requests of: a file in the format of --access-log json. Headers
-    /// and parameters with credentials are left out
+    /// are left out, and the query where no rule needs it, or else its parameters with credentials
     #[arg(
         long,
         value_name = "LOG",

@@ -16,6 +16,9 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::process::Process;
 
+/// Part of the answer of an API server that has just been started, for a path that it will serve.
+const NOT_INSTALLED: &str = "before all known HTTP paths have been installed";
+
 /// Lock of the server. Tests that restart the server, or change what it serves, hold it exclusively.
 static ALONE: RwLock<()> = RwLock::const_new(());
 
@@ -100,8 +103,15 @@ impl Cluster {
     pub async fn create(&self, object: &Value) {
         let object = self.placed(object);
         let (api, sent) = (self.api(&object), dynamic(&object));
-        let created = api.create(&PostParams::default(), &sent).await;
-        created.unwrap_or_else(|error| panic!("{object}: {error}"));
+        until("the API server serves all of its paths", async || match api
+            .create(&PostParams::default(), &sent)
+            .await
+        {
+            Ok(_) => true,
+            Err(error) if error.to_string().contains(NOT_INSTALLED) => false,
+            Err(error) => panic!("{object}: {error}"),
+        })
+        .await;
     }
 
     /// Changes an object.

@@ -221,11 +221,14 @@ fn paths(uri: &UriMatch) -> Vec<String> {
     }
 }
 
-/// Adds the paths in upper case, where their case does not matter.
+/// Adds the paths in the other case, where their case does not matter.
 fn with_case(mut paths: Vec<String>, ignore_case: bool) -> Vec<String> {
     if ignore_case {
-        let upper: Vec<String> = paths.iter().map(|path| path.to_ascii_uppercase()).collect();
-        paths.extend(upper);
+        let other = |path: &String| [path.to_ascii_uppercase(), path.to_ascii_lowercase()];
+        let others: Vec<String> = paths.iter().flat_map(other).collect();
+        paths.extend(others);
+        paths.sort_unstable();
+        paths.dedup();
     }
     paths
 }
@@ -256,6 +259,17 @@ fn sample(pattern: &Pattern) -> Vec<String> {
     texts
 }
 
+/// Returns a character of a class: a letter or digit if it has one, else one that can be seen.
+fn letter(ranges: Vec<std::ops::RangeInclusive<u32>>) -> Option<u32> {
+    let seen = (b'a'..=b'z')
+        .chain(b'0'..=b'9')
+        .chain(b'A'..=b'Z')
+        .chain(b'!'..=b'~');
+    let mut seen = seen.map(u32::from);
+    let found = seen.find(|one| ranges.iter().any(|range| range.contains(one)));
+    found.or_else(|| ranges.first().map(|range| *range.start()))
+}
+
 /// Appends a shortest text of an expression.
 fn shortest(expression: &regex_syntax::hir::Hir, text: &mut Vec<u8>) {
     use regex_syntax::hir::{Class, HirKind};
@@ -263,19 +277,20 @@ fn shortest(expression: &regex_syntax::hir::Hir, text: &mut Vec<u8>) {
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => text.extend_from_slice(&literal.0),
         HirKind::Class(Class::Unicode(class)) => {
-            let letters = class.ranges().iter().map(|range| {
-                let is_plain =
-                    ('a'..='z').find(|letter| (range.start()..=range.end()).contains(letter));
-                is_plain.unwrap_or(range.start())
-            });
-            let letter = letters.max_by_key(char::is_ascii_lowercase);
-            let mut bytes = [0; 4];
-            text.extend_from_slice(
-                letter.map_or(&[], |one| one.encode_utf8(&mut bytes).as_bytes()),
+            let ranges = class.ranges().iter();
+            let ranges = ranges.map(|range| u32::from(range.start())..=u32::from(range.end()));
+            let letter = letter(ranges.collect()).and_then(char::from_u32);
+            text.extend(
+                letter
+                    .into_iter()
+                    .flat_map(|one| one.to_string().into_bytes()),
             );
         }
         HirKind::Class(Class::Bytes(class)) => {
-            text.extend(class.ranges().first().map(|range| range.start()));
+            let ranges = class.ranges().iter();
+            let ranges = ranges.map(|range| u32::from(range.start())..=u32::from(range.end()));
+            let byte = letter(ranges.collect()).and_then(|one| u8::try_from(one).ok());
+            text.extend(byte);
         }
         HirKind::Repetition(repetition) => {
             for _ in 0..repetition.min {

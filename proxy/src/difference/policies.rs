@@ -32,9 +32,14 @@ pub(super) fn requests(
     if tokens(before) != tokens(after) {
         report.note(format!("accepted tokens of {key} differ"), false);
     }
-    let texts = [before, after].map(|one| rules(one).map(|(stage, rule)| text(stage, rule)));
-    let [old, new] = texts.map(|texts| texts.collect::<Vec<String>>());
-    if old == new {
+    let texts = [before, after].map(|one| {
+        let texts = rules(one).map(|(stage, rule)| text(stage, rule));
+        // an ALLOW policy without rules denies everything
+        let authorization = one.authorization.as_deref();
+        let allows = authorization.map(|one| (one.http.allow.is_some(), one.tcp.allow.is_some()));
+        (allows, texts.collect::<Vec<String>>())
+    });
+    if texts[0] == texts[1] {
         return Vec::new();
     }
     let text = "differ: requests that only they tell apart were sampled";

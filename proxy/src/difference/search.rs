@@ -115,6 +115,9 @@ impl Search<'_> {
             *is_sampled |= has_more;
         }
         self.explore(side, rule, all, None);
+        let mut classes = self.found.keys();
+        let is_found = classes.any(|class| [class.0, class.1][side] == Some(rule));
+        self.unsure += usize::from(!is_found);
     }
 
     /// Keeps the classes of points that a rule of one side gets, and of those which miss the rules that get the others. Ends

@@ -1,7 +1,6 @@
 //! File of `strait check --access FILE`: clients and requests, and what policies are expected to decide. Every mistake is
 //! a diagnostic with its location.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -12,29 +11,19 @@ use crate::raw::{Field, Map};
 use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::Lines;
 use crate::validate::{Check, api};
+use crate::written_proxies::{RawProxy, WrittenProxy};
 
 /// Table of clients and requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccessTable {
     /// Proxy that judges, as far as it differs from that of the flags.
-    pub proxy: AccessProxy,
+    pub proxy: WrittenProxy,
     /// Clients.
     pub identities: Vec<AccessIdentity>,
     /// Requests.
     pub requests: Vec<AccessRequest>,
     /// Expected decisions.
     pub expected: Vec<ExpectedDecision>,
-}
-
-/// Proxy that judges.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AccessProxy {
-    /// Whether it is a sidecar, if written.
-    pub is_sidecar: Option<bool>,
-    /// Namespace, if written.
-    pub namespace: Option<Arc<str>>,
-    /// Labels, if written.
-    pub labels: Option<BTreeMap<String, String>>,
 }
 
 /// Client.
@@ -80,18 +69,10 @@ pub struct ExpectedDecision {
 #[serde(rename_all = "camelCase", default)]
 struct File {
     #[serde(rename = "as")]
-    proxy: Field<Proxy>,
+    proxy: Field<RawProxy>,
     identities: Field<Map<Identity>>,
     requests: Field<Map<String>>,
     expect: Field<Map<Map<String>>>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Proxy {
-    mode: Field<String>,
-    namespace: Field<String>,
-    labels: Field<Map<String>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -115,20 +96,10 @@ impl SettingsFile for AccessTable {
 }
 
 fn table(raw: &File, check: &mut Check<'_>) -> AccessTable {
-    let proxy = raw.proxy.get().map_or_else(AccessProxy::default, |raw| {
-        let labels = raw.labels.get();
-        AccessProxy {
-            is_sidecar: api::enum_of(&raw.mode, &[("gateway", false), ("sidecar", true)], check),
-            namespace: api::some_text(&raw.namespace),
-            labels: labels.map(|labels| {
-                let labels = labels.iter();
-                let value = |value: &Field<String>| value.get().cloned().unwrap_or_default();
-                labels
-                    .map(|(key, _, text)| (key.to_owned(), value(text)))
-                    .collect()
-            }),
-        }
-    });
+    let proxy = raw
+        .proxy
+        .get()
+        .map_or_else(WrittenProxy::default, |raw| raw.check(check));
     let identities = entries(&raw.identities).map(|(name, key, raw)| {
         let identity = raw.get();
         AccessIdentity {

@@ -26,6 +26,8 @@ mod access_table;
 
 mod route_tests;
 
+mod written_proxies;
+
 mod clusters;
 
 mod mesh_config;
@@ -54,7 +56,7 @@ pub mod span;
 
 pub mod xds_body;
 
-pub use access_table::{AccessIdentity, AccessProxy, AccessRequest, AccessTable, ExpectedDecision};
+pub use access_table::{AccessIdentity, AccessRequest, AccessTable, ExpectedDecision};
 pub use clusters::{ClusterSettings, GatewaySettings, GatewayTlsLocation, GatewayTlsSettings};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Location, Severity};
 pub use kind::{Kind, Name, ObjectRef};
@@ -67,8 +69,8 @@ pub use mesh_config::{follow_config_map, selected, selected_namespaces};
 pub use options::{Fleet, ProxyWorkload, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
 pub use route_tests::{
-    Expectation, Expected, ExpectedDestination, REQUESTS_MAX, RouteTest, TestConnection, TestFile,
-    TestProxies, TestProxy, TestRequest, TestSubject, UnhealthyPart,
+    Expectation, Expected, ExpectedDestination, RouteTest, TestConnection, TestFile, TestRequest,
+    TestSubject, UnhealthyPart, WrittenProxies,
 };
 pub use settings_file::{
     Parsed, SettingsFile, SettingsUpdate, read_settings, watch_changes, watch_settings,
@@ -80,3 +82,4 @@ pub use source::{
 };
 pub use store::{Delta, Quarantined};
 pub use validate::istio::parse_log_format;
+pub use written_proxies::WrittenProxy;

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use checked::{
-    Expectation, Expected, ExpectedDestination, REQUESTS_MAX, RouteTest, TestConnection, TestFile,
-    TestProxy, TestRequest, TestSubject, UnhealthyPart,
+    Expectation, Expected, ExpectedDestination, RouteTest, TestConnection, TestFile, TestRequest,
+    TestSubject, UnhealthyPart,
 };
+
+use checked::REQUESTS_MAX;
 
 use crate::diagnostic::Locator;
 use crate::diagnostic::codes::common::{CM019, CM029, TST001, TST002};
@@ -19,6 +21,7 @@ use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::{Lines, Span};
 use crate::validate::scalar::{at_most_one, in_range, items};
 use crate::validate::{Check, api};
+use crate::written_proxies::{RawProxy, WrittenProxy, labels};
 
 impl SettingsFile for TestFile {
     const FLAG: &'static str = "strait test";
@@ -39,9 +42,9 @@ impl SettingsFile for TestFile {
 
 /// Proxies of `strait diff --for`, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TestProxies(pub BTreeMap<String, TestProxy>);
+pub struct WrittenProxies(pub BTreeMap<String, WrittenProxy>);
 
-impl SettingsFile for TestProxies {
+impl SettingsFile for WrittenProxies {
     const FLAG: &'static str = "--for";
 
     const EMPTY: &'static str = "write a name, and below it the `labels` of the proxy";
@@ -49,10 +52,10 @@ impl SettingsFile for TestProxies {
     fn parse(file: &Arc<str>, text: &str) -> Parsed<Self> {
         let lines = Lines::new(text);
         let locator = settings_file::whole(file, text, &lines);
-        settings_file::parse_text(locator, &[], |raw: &Map<raw::Proxy>, _, check| {
+        settings_file::parse_text(locator, &[], |raw: &Map<RawProxy>, _, check| {
             let proxies = raw
                 .iter()
-                .filter_map(|(name, _, raw)| Some((name.to_owned(), proxy(raw.get()?, check))));
+                .filter_map(|(name, _, raw)| Some((name.to_owned(), raw.get()?.check(check))));
             Self(proxies.collect())
         })
     }
@@ -62,7 +65,7 @@ fn check_file(raw: &raw::File, check: &mut Check<'_>) -> TestFile {
     let proxy = raw
         .proxy
         .get()
-        .map_or_else(TestProxy::default, |raw| proxy(raw, check));
+        .map_or_else(WrittenProxy::default, |raw| raw.check(check));
     let mut names: BTreeMap<Arc<str>, Span> = BTreeMap::new();
     let mut tests = Vec::new();
     for (field, raw) in items(&raw.tests, check) {
@@ -77,37 +80,15 @@ fn check_file(raw: &raw::File, check: &mut Check<'_>) -> TestFile {
     }
     TestFile {
         config: api::some_text(&raw.config),
-        proxy,
         tests,
     }
-}
-
-fn proxy(raw: &raw::Proxy, check: &mut Check<'_>) -> TestProxy {
-    TestProxy {
-        is_sidecar: api::enum_of(&raw.mode, &[("gateway", false), ("sidecar", true)], check),
-        namespace: api::some_text(&raw.namespace),
-        labels: labels(&raw.labels),
-        cluster: api::some_text(&raw.cluster),
-        locality: api::some_text(&raw.locality),
-        network: api::some_text(&raw.network),
-    }
-}
-
-fn labels(raw: &Field<Map<String>>) -> Option<BTreeMap<String, String>> {
-    let value = |value: &Field<String>| value.get().cloned().unwrap_or_default();
-    let labels = raw.get()?.iter();
-    Some(
-        labels
-            .map(|(key, _, text)| (key.to_owned(), value(text)))
-            .collect(),
-    )
 }
 
 /// Returns the name of a test, and the test if it can be run.
 fn test(
     raw: &raw::Test,
     at: Span,
-    of_file: &TestProxy,
+    of_file: &WrittenProxy,
     check: &mut Check<'_>,
 ) -> (Arc<str>, Option<RouteTest>) {
     api::require_text(&raw.name, at, "name", TST002, check);

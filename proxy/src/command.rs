@@ -49,7 +49,6 @@ pub mod run;
 pub mod test;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -57,7 +56,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use config_loader::resource::istio::MeshConfig;
 
 pub use exit::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE};
-use exit::{counted, report};
+use exit::{counted, print, report};
 
 use crate::app::Reread;
 
@@ -158,11 +157,7 @@ fn command_line() -> clap::Command {
 }
 
 fn version() -> u8 {
-    let line = command_line().render_version();
-    match std::io::stdout().write_all(line.as_bytes()) {
-        Ok(()) => EXIT_DONE,
-        Err(_) => EXIT_INTERNAL, // the reader went away
-    }
+    print(&command_line().render_version())
 }
 
 fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {

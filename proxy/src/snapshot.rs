@@ -233,6 +233,25 @@ impl Listener {
         });
         plain.into_iter().chain(inside)
     }
+
+    /// Rules of raw TCP connections: those of the listener, and those of each server that passes bytes on; not those by the
+    /// names of clusters.
+    pub fn all_opaque(&self) -> impl Iterator<Item = &OpaqueRoutes> {
+        let (plain, chains) = match &self.service {
+            Service::Opaque(routes) => (Some(&**routes), &[][..]),
+            Service::Tls(chains) => (None, &chains.chains[..]),
+            _ => (None, &[][..]),
+        };
+        let inside = chains.iter().filter_map(|chain| match &chain.handling {
+            Handling::Passthrough(routes)
+            | Handling::Terminate {
+                then: Then::Opaque(routes),
+                ..
+            } => Some(&**routes),
+            Handling::AutoPassthrough(_) | Handling::Terminate { .. } => None,
+        });
+        plain.into_iter().chain(inside)
+    }
 }
 
 /// A compiled configuration.

@@ -2,7 +2,7 @@
 //!
 //! Each renderer keeps the order of its input.
 
-mod github;
+pub mod github;
 mod json;
 mod text;
 

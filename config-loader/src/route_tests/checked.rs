@@ -1,37 +1,18 @@
 //! Tests of a file of `strait test`, checked.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::diagnostic::Location;
+use crate::written_proxies::WrittenProxy;
 
 /// File of tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestFile {
     /// File or directory of the configuration, relative to the directory of the test file, which is the default.
     pub config: Option<Arc<str>>,
-    /// Proxy that is asked.
-    pub proxy: TestProxy,
     /// Tests in the order of the file.
     pub tests: Vec<RouteTest>,
-}
-
-/// Proxy that is asked, as far as it differs from that of the flags.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TestProxy {
-    /// Whether it is a sidecar, if written.
-    pub is_sidecar: Option<bool>,
-    /// Namespace, if written.
-    pub namespace: Option<Arc<str>>,
-    /// Labels, if written.
-    pub labels: Option<BTreeMap<String, String>>,
-    /// Kubernetes cluster, if written: `region/zone/group/name` or the name.
-    pub cluster: Option<Arc<str>>,
-    /// Locality, if written: `region/zone/subzone`.
-    pub locality: Option<Arc<str>>,
-    /// Network, if written.
-    pub network: Option<Arc<str>>,
 }
 
 /// Test of one request, of several, or of a connection.
@@ -40,7 +21,7 @@ pub struct RouteTest {
     /// Name in reports, unique in the file.
     pub name: Arc<str>,
     /// Proxy that is asked: that of the file, with the namespace and labels of `source`.
-    pub proxy: TestProxy,
+    pub proxy: WrittenProxy,
     /// Endpoints that count as unhealthy.
     pub unhealthy: Vec<UnhealthyPart>,
     /// Request, requests or connection.
@@ -71,7 +52,7 @@ pub enum TestSubject {
     Request(TestRequest),
     /// Requests that differ in the value of a header.
     Requests {
-        /// Number of requests, from 1 to [`REQUESTS_MAX`].
+        /// Number of requests, from 1 to 10,000.
         count: u32,
         /// Name of the header.
         vary: Arc<str>,
@@ -83,7 +64,7 @@ pub enum TestSubject {
 }
 
 /// Largest number of requests of one test.
-pub const REQUESTS_MAX: i64 = 10_000;
+pub(super) const REQUESTS_MAX: i64 = 10_000;
 
 /// Request of a test.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::raw::{Field, IntOrString, Map};
+use crate::written_proxies::RawProxy;
 
 /// List of values with positions.
 pub(super) type List<T> = Field<Vec<Field<T>>>;
@@ -12,19 +13,8 @@ pub(super) type List<T> = Field<Vec<Field<T>>>;
 pub(super) struct File {
     pub config: Field<String>,
     #[serde(rename = "as")]
-    pub proxy: Field<Proxy>,
+    pub proxy: Field<RawProxy>,
     pub tests: List<Test>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-pub(super) struct Proxy {
-    pub mode: Field<String>,
-    pub namespace: Field<String>,
-    pub labels: Field<Map<String>>,
-    pub cluster: Field<String>,
-    pub locality: Field<String>,
-    pub network: Field<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

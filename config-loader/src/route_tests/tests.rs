@@ -39,7 +39,8 @@ tests:
     };
     assert_eq!(one.proxy.namespace.as_deref(), Some("web"));
     assert_eq!(one.proxy.is_sidecar, Some(true));
-    assert_eq!(several.proxy, file.proxy);
+    assert_eq!(several.proxy.is_sidecar, Some(false));
+    assert_eq!(several.proxy.cluster.as_deref(), Some("eu/eu-1/prod/c1"));
     assert_eq!(
         one.unhealthy,
         [

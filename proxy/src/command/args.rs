@@ -13,6 +13,7 @@ mod metrics;
 mod sidecar;
 mod tracing;
 mod workload;
+mod written;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

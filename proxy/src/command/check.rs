@@ -125,7 +125,7 @@ pub fn run(args: &CheckArgs) -> u8 {
     if !args.context.is_empty() {
         leave_out_context(args, &mut loaded);
     }
-    let table = check_access(args, &mut loaded, identity);
+    let table = check_access(args, &mut loaded);
     let statuses = match args.output {
         Output::Json => statuses(args, &loaded),
         Output::Text | Output::Github => Value::Null,
@@ -238,12 +238,13 @@ fn fleet(args: &CheckArgs) -> Fleet {
 }
 
 /// Adds findings where policies decide otherwise than the file of `--access` expects. Returns the decisions as text.
-fn check_access(args: &CheckArgs, loaded: &mut Loaded, identity: Identity) -> String {
+fn check_access(args: &CheckArgs, loaded: &mut Loaded) -> String {
     let Some(path) = &args.access else {
         return String::new();
     };
     let (mut found, text) = match config_loader::read_settings::<AccessTable>(path) {
         Ok((table, _)) => {
+            let identity = args.identity.identity_of(&table.proxy);
             let resources = selected(&loaded.set, &identity.mesh_config, &identity);
             access::decide(&table, &resources, identity)
         }

@@ -5,25 +5,21 @@ mod render;
 mod source;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use config_loader::{Diagnostic, Fleet, Loaded, ResourceSet, TestProxy};
+use config_loader::{Diagnostic, Loaded, ResourceSet, WrittenProxy};
 use serde_json::json;
 
 use super::args::{IdentityArgs, ReadingArgs};
-use super::explain::{certificates_of, print_findings};
-use super::test::identity_of;
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report as complain};
-use crate::compile::{Inputs, Survey, compile};
+use super::explain::{certificates_of, compiled_after, load_options, print_findings, settings_of};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, print, report as complain};
+use crate::compile::Survey;
 use crate::control::selected::selected;
 use crate::difference::report::Report;
 use crate::difference::{Side, compare};
-use crate::exchange::settings::ExchangeSettings;
-use crate::identity::{Identity, Mode};
-use crate::runtime::clock;
+use crate::identity::Identity;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use found::{Differences, OfProxy};
@@ -120,16 +116,13 @@ pub fn run(args: &DiffArgs) -> u8 {
         Output::Json => json(&found),
         Output::Markdown => render::markdown(&found),
     };
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     let fails = match args.fail_on {
         FailOn::Any => !found.is_empty(),
         FailOn::Breaking => found.proxies.iter().any(|one| one.report.is_breaking()),
     };
-    match written {
-        Err(_) => EXIT_INTERNAL, // the reader went away
-        Ok(()) if fails => EXIT_INPUT,
-        Ok(()) => EXIT_DONE,
+    match print(&text) {
+        EXIT_DONE if fails => EXIT_INPUT,
+        code => code,
     }
 }
 
@@ -154,19 +147,10 @@ fn json(found: &Differences) -> String {
 /// Returns what differs, or an error with its exit code.
 fn differences(args: &DiffArgs) -> Result<Differences, (String, u8)> {
     let proxies = match &args.proxies {
-        None => BTreeMap::from([(String::new(), TestProxy::default())]),
+        None => BTreeMap::from([(String::new(), WrittenProxy::default())]),
         Some(path) => source::proxies(path).map_err(|error| (error, EXIT_INPUT))?,
     };
-    let identity = args.identity.identity();
-    let fleet = Fleet {
-        ingress: identity.ingress.clone(),
-        ..Fleet::default()
-    };
-    let options = config_loader::LoadOptions {
-        read: args.reading.options(&identity),
-        fleet,
-        ..config_loader::LoadOptions::default()
-    };
+    let options = load_options(args.reading, &args.identity);
     let load = |written: &str| source::load(written, options.clone());
     if args.old == "-" && args.new == "-" {
         return Err(("only one of OLD and NEW can be -".to_owned(), EXIT_USAGE));
@@ -178,11 +162,7 @@ fn differences(args: &DiffArgs) -> Result<Differences, (String, u8)> {
     }
     let proxies = proxies.into_iter().map(|(name, written)| OfProxy {
         name,
-        report: of_proxy(
-            args,
-            identity_of(&written, identity.clone(), &args.identity.sidecar),
-            [&old, &new],
-        ),
+        report: of_proxy(args, args.identity.identity_of(&written), [&old, &new]),
     });
     let has_findings = !args.ignore.contains(&Ignored::Findings);
     let only = |these: &Loaded, others: &Loaded| {
@@ -206,27 +186,22 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 
 /// Compiles both configurations for a proxy, the later one after the earlier one, and compares them.
 fn of_proxy(args: &DiffArgs, identity: Identity, [old, new]: [&Configuration; 2]) -> Report {
-    let registry = Registry::default();
-    let stats = StatsRegistry::new(1);
-    let compiled = |set: &ResourceSet, previous: &Snapshot| {
-        let resources = selected(set, &identity.mesh_config, &identity);
-        let inputs = Inputs {
-            now: registry.journal().at(clock::now()),
-            resources: &resources,
-            identity: &identity,
-            registry: &registry,
-            stats: &stats,
-            certificates: &certificates_of(&resources, &identity),
-        };
-        compile(&inputs, previous)
+    let (registry, stats) = (Registry::default(), StatsRegistry::new(1));
+    let compiled = |of: &Configuration, previous: &Snapshot| {
+        let resources = selected(&of.loaded.set, &identity.mesh_config, &identity);
+        let store = certificates_of(&resources, &identity);
+        Arc::new(compiled_after(
+            &resources,
+            &identity,
+            &store,
+            (&registry, &stats),
+            previous,
+        ))
     };
-    let before = Arc::new(compiled(&old.loaded.set, &Snapshot::default()));
-    let after = Arc::new(compiled(&new.loaded.set, &before));
+    let before = compiled(old, &Snapshot::default());
+    let after = compiled(new, &before);
     let nothing = ResourceSet::default();
-    let settings = ExchangeSettings {
-        is_sidecar: identity.mode == Mode::Sidecar,
-        ..ExchangeSettings::default()
-    };
+    let settings = settings_of(&identity);
     let side = |snapshot| Side {
         snapshot,
         settings: &settings,

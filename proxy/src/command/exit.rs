@@ -26,6 +26,16 @@ pub(super) fn report(error: &str) {
     let _ = writeln!(std::io::stderr().lock(), "strait: {error}");
 }
 
+/// Prints an output to standard output; returns the exit code.
+pub(super) fn print(text: &str) -> u8 {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => EXIT_DONE,
+        Err(_) => EXIT_INTERNAL, // the reader went away
+    }
+}
+
 /// Prints a line to standard output.
 pub(super) fn show(line: &str) {
     use std::io::Write;

@@ -3,14 +3,15 @@
 mod args;
 mod live;
 
-use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use config_loader::{Diagnostic, Fleet, Loaded, ResourceSet, Severity};
+use config_loader::{Diagnostic, Fleet, LoadOptions, Loaded, ResourceSet, Severity};
 
 pub use args::{ExplainArgs, Output};
 
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
+use super::args::{IdentityArgs, ReadingArgs};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, print, report};
 use crate::app::unreadable;
 use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
@@ -38,21 +39,13 @@ pub fn run(args: &ExplainArgs) -> u8 {
     };
     let answer = match &args.admin {
         None => {
-            let loaded = config_loader::load_files(
-                &args.files.paths,
-                config_loader::LoadOptions {
-                    read: args.reading.options(&args.identity.identity()),
-                    fleet: Fleet {
-                        ingress: args.identity.identity().ingress,
-                        ..Fleet::default()
-                    },
-                    ..config_loader::LoadOptions::default()
-                },
-            );
-            if let Some(missing) = unreadable(&loaded.diagnostics) {
-                report(&format!("{}: {}", missing.location.file, missing.message));
-                return EXIT_INPUT;
-            }
+            let loaded = match load(&args.files.paths, args.reading, &args.identity) {
+                Ok(loaded) => loaded,
+                Err(error) => {
+                    report(&error);
+                    return EXIT_INPUT;
+                }
+            };
             answer(args, &question, &loaded)
         }
         Some(admin) => match live::ask(admin, args) {
@@ -73,12 +66,9 @@ pub fn run(args: &ExplainArgs) -> u8 {
             }
         },
     };
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match written {
-        Err(_) => EXIT_INTERNAL, // the reader went away
-        Ok(()) if answer.outcome.is_served() => EXIT_DONE,
-        Ok(()) => EXIT_INPUT,
+    match print(&text) {
+        EXIT_DONE if !answer.outcome.is_served() => EXIT_INPUT,
+        code => code,
     }
 }
 
@@ -129,12 +119,46 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanati
     let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
     print_findings(&found);
     let snapshot = Arc::new(compiled(resources, &identity, &store));
-    let settings = ExchangeSettings {
+    let survey = Survey::new(resources, &identity);
+    explain::explain(question, &snapshot, &settings_of(&identity), &survey)
+}
+
+/// Returns how a proxy reads resources.
+pub(super) fn load_options(reading: ReadingArgs, identity: &IdentityArgs) -> LoadOptions {
+    let identity = identity.identity();
+    LoadOptions {
+        read: reading.options(&identity),
+        fleet: Fleet {
+            ingress: identity.ingress,
+            ..Fleet::default()
+        },
+        ..LoadOptions::default()
+    }
+}
+
+/// Loads the configuration of a proxy.
+///
+/// # Errors
+///
+/// Says which path cannot be read.
+pub(super) fn load(
+    paths: &[PathBuf],
+    reading: ReadingArgs,
+    identity: &IdentityArgs,
+) -> Result<Loaded, String> {
+    let loaded = config_loader::load_files(paths, load_options(reading, identity));
+    match unreadable(&loaded.diagnostics) {
+        Some(missing) => Err(format!("{}: {}", missing.location.file, missing.message)),
+        None => Ok(loaded),
+    }
+}
+
+/// Returns the settings of a proxy that carries no traffic.
+pub(super) fn settings_of(identity: &Identity) -> ExchangeSettings {
+    ExchangeSettings {
         is_sidecar: identity.mode == Mode::Sidecar,
         ..ExchangeSettings::default()
-    };
-    let survey = Survey::new(resources, &identity);
-    explain::explain(question, &snapshot, &settings, &survey)
+    }
 }
 
 /// Returns the certificates that resources of a proxy use.
@@ -147,16 +171,28 @@ pub(super) fn certificates_of(resources: &ResourceSet, identity: &Identity) -> S
 
 /// Compiles resources for a proxy of this identity that carries no traffic.
 pub(super) fn compiled(resources: &ResourceSet, identity: &Identity, store: &Store) -> Snapshot {
-    let registry = Registry::default();
+    let (registry, stats) = (Registry::default(), StatsRegistry::new(1));
+    let state = (&registry, &stats);
+    compiled_after(resources, identity, store, state, &Snapshot::default())
+}
+
+/// Compiles resources after a snapshot with the same registries, and shares what is the same.
+pub(super) fn compiled_after(
+    resources: &ResourceSet,
+    identity: &Identity,
+    store: &Store,
+    (registry, stats): (&Registry, &StatsRegistry),
+    previous: &Snapshot,
+) -> Snapshot {
     let inputs = Inputs {
         now: registry.journal().at(clock::now()),
         resources,
         identity,
-        registry: &registry,
-        stats: &StatsRegistry::new(1),
+        registry,
+        stats,
         certificates: store,
     };
-    compile(&inputs, &Snapshot::default())
+    compile(&inputs, previous)
 }
 
 fn detail(args: &ExplainArgs) -> Detail {

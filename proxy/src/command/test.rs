@@ -11,18 +11,17 @@ mod watch;
 mod written;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use config_loader::diagnostic::render;
-use config_loader::{Diagnostic, Fleet, Loaded, Severity, TestFile};
+use config_loader::{Diagnostic, Loaded, Severity, TestFile};
 
 use super::check::paths::Paths;
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report as complain};
+use super::explain;
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, counted, print, report as complain};
 pub use args::{Output, TestArgs};
 use coverage::Coverage;
 use report::FileReport;
-pub(super) use runner::identity_of;
 use runner::{AskedProxies, AskedProxy};
 
 /// JSON Schema of test files.
@@ -81,13 +80,8 @@ fn written(args: &TestArgs) -> Result<String, String> {
 
 /// Loads a configuration, and complains of its errors.
 fn load(args: &TestArgs, paths: &[PathBuf]) -> Result<Loaded, String> {
-    let identity = args.identity.identity();
-    let fleet = Fleet {
-        ingress: identity.ingress.clone(),
-        ..Fleet::default()
-    };
-    let loaded = runner::load(paths, args.reading.options(&identity), fleet)?;
-    super::explain::print_findings(&loaded.diagnostics);
+    let loaded = explain::load(paths, args.reading, &args.identity)?;
+    explain::print_findings(&loaded.diagnostics);
     Ok(loaded)
 }
 
@@ -202,15 +196,4 @@ pub(super) fn rendered(found: &[Diagnostic]) -> String {
     let mut found = found.to_vec();
     config_loader::fill_source_lines_with(&mut found, None);
     render::text(&found, render::Style::Plain)
-}
-
-/// Prints to standard output; returns the exit code.
-fn print(text: &str) -> u8 {
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    if written.is_ok() {
-        EXIT_DONE
-    } else {
-        EXIT_INTERNAL
-    }
 }

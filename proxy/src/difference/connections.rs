@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::effect;
 use super::names::witness;
 use super::report::Report;
 use super::side::Side;
 use crate::explain::Question;
-use crate::snapshot::{Handling, Listener, OpaqueRoutes, Service, Then};
+use crate::snapshot::{Listener, OpaqueRoutes, Service};
 
 /// Compares the connections for each server name that either knows, for a name that none knows, and those of TCP.
 pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], report: &mut Report) {
@@ -35,7 +34,7 @@ pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], rep
         (Service::Tls(_), Service::Tls(_)) => {
             let all: BTreeSet<&str> = listeners.into_iter().flat_map(|one| names(one)).collect();
             let names: BTreeSet<String> = all.iter().map(|name| witness(name, &all)).collect();
-            let other = "strait-other.example".to_owned();
+            let other = witness("*", &all);
             let names = names.into_iter().chain([other]);
             names.map(|name| format!("tls://{name}:{port}")).collect()
         }
@@ -62,15 +61,8 @@ pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], rep
             continue;
         }
         report.decided += 1;
-        let answers = sides.map(|side| side.explain(&question));
-        let changes = effect::changes(&answers[0], &answers[1]);
-        if !changes.is_empty() {
-            report.add(
-                changes,
-                format!("strait explain CONNECT {url}"),
-                [&answers[0], &answers[1]],
-            );
-        }
+        let command = || format!("strait explain CONNECT {url}");
+        report.compare(sides, &question, command);
     }
 }
 
@@ -86,31 +78,17 @@ fn kind(service: &Service) -> &'static str {
     }
 }
 
-/// Server names of connections that a listener does not take apart into requests.
+/// Names of the servers of a listener, and of its rules.
 fn names(listener: &Listener) -> Vec<&str> {
     let Service::Tls(chains) = &listener.service else {
         return Vec::new();
     };
-    let routes = chains
-        .chains
-        .iter()
-        .filter_map(|chain| match &chain.handling {
-            Handling::AutoPassthrough(routes) | Handling::Passthrough(routes) => {
-                Some((chain, routes))
-            }
-            Handling::Terminate {
-                then: Then::Opaque(routes),
-                ..
-            } => Some((chain, routes)),
-            Handling::Terminate { .. } => None,
-        });
-    routes
-        .flat_map(|(chain, routes)| {
-            let rules = routes.table.rules().iter();
-            let of_rules = rules.flat_map(|rule| rule.conditions.sni_hosts.iter());
-            chain.names.iter().chain(of_rules).map(|name| &**name)
-        })
-        .collect()
+    let servers = chains.chains.iter().flat_map(|chain| chain.names.iter());
+    let rules = listener
+        .all_opaque()
+        .flat_map(|routes| routes.table.rules());
+    let of_rules = rules.flat_map(|rule| rule.conditions.sni_hosts.iter());
+    servers.chain(of_rules).map(|name| &**name).collect()
 }
 
 /// An address of each subnet that rules name.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Label of a host that no virtual host names.
-const OTHER: &str = "strait-other";
+/// Text that no rule is about, in hosts and elsewhere.
+pub(super) const OTHER: &str = "strait-other";
 
 /// Returns a host for which the virtual host with this name is found, and no other one of `names`.
 pub(super) fn witness(name: &str, names: &BTreeSet<&str>) -> String {

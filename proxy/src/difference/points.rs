@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+use super::names::OTHER;
 use traffic::pattern::Pattern;
 use traffic::route::{Conditions, HeaderKey, HeaderMatch, RequestHead, TextMatch, UriMatch};
-
-/// Text that no rule is about.
-const OTHER: &str = "strait-other";
 
 /// Methods of requests, the first of which no rule needs to name.
 const METHODS: [&str; 5] = ["GET", "PATCH", "TRACE", "OPTIONS", "PUT"];
@@ -157,6 +155,20 @@ impl<'r> Wanted<'r> {
         (points, has_more)
     }
 
+    /// Whether a path may meet the conditions of both rules, as far as that is seen at once.
+    pub(super) fn may_meet(&self, other: &Self) -> bool {
+        self.uris()
+            .all(|one| other.uris().all(|other| may_overlap(one, other)))
+    }
+
+    fn uris(&self) -> impl Iterator<Item = &UriMatch> {
+        let tests = self.tests.get(&Part::Path).into_iter().flatten();
+        tests.filter_map(|test| match test {
+            Test::Uri(uri) => Some(*uri),
+            _ => None,
+        })
+    }
+
     /// Returns changes of a request that meets the conditions, after which it still does, and misses a condition of another
     /// rule.
     pub(super) fn steps(&self, other: &Self) -> Vec<(Part, Option<String>)> {
@@ -173,6 +185,39 @@ impl<'r> Wanted<'r> {
             steps.extend(values.into_iter().map(|value| (part.clone(), value)));
         }
         steps
+    }
+}
+
+/// Whether a path may meet both conditions; of others than exact paths and prefixes it is not known.
+fn may_overlap(one: &UriMatch, other: &UriMatch) -> bool {
+    match (exact(one), exact(other)) {
+        (Some(path), _) => other.matches(path.as_bytes()),
+        (_, Some(path)) => one.matches(path.as_bytes()),
+        _ => match (prefix(one), prefix(other)) {
+            (Some(one), Some(other)) => one.starts_with(other) || other.starts_with(one),
+            _ => true,
+        },
+    }
+}
+
+fn exact(uri: &UriMatch) -> Option<&str> {
+    match uri {
+        UriMatch::Exact {
+            value,
+            ignore_case: false,
+        } => Some(value),
+        _ => None,
+    }
+}
+
+fn prefix(uri: &UriMatch) -> Option<&str> {
+    match uri {
+        UriMatch::Segments(value)
+        | UriMatch::Prefix {
+            value,
+            ignore_case: false,
+        } => Some(value),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::names::OTHER;
 use super::points::{Part, Point};
 use super::report::Report;
 use crate::snapshot::{Listener, ListenerPolicies, Snapshot};
@@ -9,9 +10,6 @@ use traffic::authz::{Attribute, Condition, Pattern, Policies, Rule, Values};
 
 /// Maximum number of values of a condition that are tried.
 const VALUES_MAX: usize = 3;
-
-/// Text in place of a wildcard.
-const OTHER: &str = "strait-other";
 
 /// Request of a rule of a policy: its parts, and the identity of the client.
 pub(super) type PolicyRequest = (Point, Option<String>);

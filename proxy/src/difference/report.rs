@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::effect::{FieldChange, is_breaking};
-use crate::explain::Explanation;
+use super::effect::{FieldChange, changes, is_breaking};
+use super::side::Side;
 use crate::explain::answer::Source;
+use crate::explain::{Explanation, Question};
 
 /// Maximum number of witnesses of an entry.
 const WITNESSES_MAX: usize = 3;
@@ -95,13 +96,24 @@ pub struct EndpointChange {
 }
 
 impl Report {
-    /// Adds a class whose outcome differs.
-    pub(super) fn add(
+    /// Asks both sides, adds the class if its outcome differs, and returns whether it does.
+    pub(super) fn compare(
         &mut self,
-        changes: Vec<FieldChange>,
-        command: String,
-        [old, new]: [&Explanation; 2],
-    ) {
+        sides: [&Side<'_>; 2],
+        question: &Question,
+        command: impl FnOnce() -> String,
+    ) -> bool {
+        let [old, new] = sides.map(|side| side.explain(question));
+        let changes = changes(&old, &new);
+        let differs = !changes.is_empty();
+        if differs {
+            self.add(changes, command(), [&old, &new]);
+        }
+        differs
+    }
+
+    /// Adds a class whose outcome differs.
+    fn add(&mut self, changes: Vec<FieldChange>, command: String, [old, new]: [&Explanation; 2]) {
         let witness = Witness {
             command,
             before: RuleName::of(old),

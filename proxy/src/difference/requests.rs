@@ -9,7 +9,7 @@ use super::points::Point;
 use super::report::Report;
 use super::rules::HostRules;
 use super::side::Side;
-use super::{effect, policies, search};
+use super::{policies, search};
 use crate::explain::Question;
 use crate::snapshot::{Listener, Service};
 
@@ -143,12 +143,12 @@ pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], rep
             }
             let points = found.points.iter();
             let mut samples = points.filter_map(|point| Sample::of(point, None, origin, old));
-            _ = samples.find(|sample| differs(sample, sides, report));
+            _ = samples.find(|one| report.compare(sides, &one.question, || one.command()));
         }
         for (point, identity) in &of_policies {
             report.sampled += 1;
-            if let Some(sample) = Sample::of(point, identity.as_deref(), origin, old) {
-                differs(&sample, sides, report);
+            if let Some(one) = Sample::of(point, identity.as_deref(), origin, old) {
+                report.compare(sides, &one.question, || one.command());
             }
         }
     }
@@ -157,17 +157,6 @@ pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], rep
 /// Whether the TLS servers of listeners are the same, if they have any.
 fn is_same_tls(old: &Listener, new: &Listener) -> bool {
     !matches!(old.service, Service::Tls(_)) || old.service.is_same(&new.service)
-}
-
-/// Reports a request if its outcome differs, and returns whether it does.
-fn differs(sample: &Sample, sides: [&Side<'_>; 2], report: &mut Report) -> bool {
-    let answers = sides.map(|side| side.explain(&sample.question));
-    let changes = effect::changes(&answers[0], &answers[1]);
-    let differs = !changes.is_empty();
-    if differs {
-        report.add(changes, sample.command(), [&answers[0], &answers[1]]);
-    }
-    differs
 }
 
 /// Quotes a text for a shell.

@@ -103,7 +103,8 @@ impl Search<'_> {
             .into_iter()
             .map(|point| (point, own.is_sampled))
             .collect();
-        for other in &self.wanted[1 - side] {
+        let others = self.wanted[1 - side].iter();
+        for other in others.filter(|other| own.may_meet(other)) {
             let (points, more) = Wanted::points(&[own, other], POINTS_MAX);
             has_more |= more;
             let is_sampled = own.is_sampled || other.is_sampled;

@@ -61,6 +61,7 @@ const LOADER: Rows = &[
     ("settings_file", 12, &[]),
     ("access_table", 13, &[]),
     ("route_tests", 13, &[]),
+    ("written_proxies", 12, &[]),
     ("clusters", 13, &[]),
     ("mesh_config", 13, &[]),
     ("imports", 14, &[]),

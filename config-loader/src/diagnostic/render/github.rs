@@ -49,13 +49,13 @@ fn message(diagnostic: &Diagnostic) -> String {
 }
 
 /// Escapes the text of a workflow command.
-fn data(text: &str) -> String {
+pub fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
 /// Escapes a property of a workflow command.
-fn property(text: &str) -> String {
+pub fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

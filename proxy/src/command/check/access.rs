@@ -7,11 +7,11 @@ use config_loader::{
     AccessIdentity, AccessRequest, AccessTable, Diagnostic, Location, ResourceSet, Severity,
 };
 
-use crate::command::explain::compiled;
+use crate::command::explain::{compiled, settings_of};
 use crate::exchange::settings::ExchangeSettings;
 use crate::explain::answer::AuthorizationChoice;
 use crate::explain::{Question, access};
-use crate::identity::{GatewaySettings, Identity, Mode};
+use crate::identity::{GatewaySettings, Identity};
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
 
@@ -28,12 +28,8 @@ pub(super) fn decide(
     resources: &ResourceSet,
     identity: Identity,
 ) -> (Vec<Diagnostic>, String) {
-    let identity = proxy(table, identity);
     let snapshot = compiled(resources, &identity, &Store::default());
-    let settings = ExchangeSettings {
-        is_sidecar: identity.mode == Mode::Sidecar,
-        ..ExchangeSettings::default()
-    };
+    let settings = settings_of(&identity);
     let mut found = Vec::new();
     let mut rows = Vec::new();
     for client in &table.identities {
@@ -66,25 +62,6 @@ pub(super) fn decide(
     }
     let text = text(table, &rows);
     (found, text)
-}
-
-/// Returns the proxy that judges.
-fn proxy(table: &AccessTable, mut identity: Identity) -> Identity {
-    let written = &table.proxy;
-    if let Some(is_sidecar) = written.is_sidecar {
-        identity.mode = if is_sidecar {
-            Mode::Sidecar
-        } else {
-            Mode::Gateway
-        };
-    }
-    if let Some(namespace) = &written.namespace {
-        identity.namespace = namespace.to_string();
-    }
-    if let Some(labels) = &written.labels {
-        identity.labels.clone_from(labels);
-    }
-    identity
 }
 
 fn question(client: &AccessIdentity, request: &AccessRequest) -> Result<Question, Box<Diagnostic>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use config_loader::{LoadOptions, Loaded, NamedText, TestProxies, TestProxy};
+use config_loader::{LoadOptions, Loaded, NamedText, WrittenProxies, WrittenProxy};
 
 use crate::app::unreadable;
 use crate::command::check::paths;
@@ -133,8 +133,8 @@ fn git(args: &[&str]) -> Result<Vec<u8>, String> {
 /// # Errors
 ///
 /// Renders the mistakes of the file.
-pub(super) fn proxies(path: &Path) -> Result<BTreeMap<String, TestProxy>, String> {
-    match config_loader::read_settings::<TestProxies>(path) {
+pub(super) fn proxies(path: &Path) -> Result<BTreeMap<String, WrittenProxy>, String> {
+    match config_loader::read_settings::<WrittenProxies>(path) {
         Ok((proxies, _)) => Ok(proxies.0),
         Err(found) => Err(crate::command::test::rendered(&found)),
     }

@@ -67,8 +67,7 @@ fn compare(what: &Expectation, answer: &Explanation, own: &str) -> Option<(Strin
         }
         Expectation::Clusters(wanted) => {
             let shares = cluster_shares(answer, own);
-            let is = |name: &str, key: &str| key == name || key.rsplit('/').next() == Some(name);
-            shares_differ(wanted, &shares, is)
+            shares_differ(wanted, &shares, is_cluster)
         }
         Expectation::Endpoints(wanted) => {
             let is = |address: &str, key: &str| key == address;
@@ -206,6 +205,11 @@ fn times_differ(what: &Expectation, action: &Action) -> Option<(String, String)>
 
 /// Word for a header that is not there.
 const ABSENT: &str = "absent";
+
+/// Whether a Kubernetes cluster with this key is meant by a key or name.
+pub(super) fn is_cluster(name: &str, key: &str) -> bool {
+    key == name || key.rsplit('/').next() == Some(name)
+}
 
 fn unequal(expected: String, got: String) -> Option<(String, String)> {
     (expected != got).then_some((expected, got))

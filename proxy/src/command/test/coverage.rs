@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::runner::{AskedProxies, AskedProxy, Outcome};
 use crate::explain::Explanation;
 use crate::explain::answer::Source;
-use crate::snapshot::{Handling, Listener, OpaqueRoutes, Service, Then};
+use crate::snapshot::Listener;
 use traffic::provenance::Provenance;
 
 /// Part of the configuration: what it is, and where.
@@ -67,15 +67,7 @@ impl Coverage {
     }
 }
 
-fn part(what: &'static str, at: &Provenance, name: &str) -> Part {
-    let name = match name {
-        "" => at.object.to_string(),
-        name => format!("{name} of {}", at.object),
-    };
-    (what, at.file.to_string(), at.line, name)
-}
-
-fn of_source(what: &'static str, at: &Source, name: &str) -> Part {
+fn part(what: &'static str, at: &Source, name: &str) -> Part {
     let name = match name {
         "" => at.object.clone(),
         name => format!("{name} of {}", at.object),
@@ -99,17 +91,19 @@ fn parts_of(proxy: &AskedProxy) -> Vec<Part> {
         .flat_map(|one| one.sets())
         .flat_map(|(_, set)| set.rules())
     {
-        let at = &rule.policy.provenance;
-        let at = (at.file.to_string(), rule.line, at.object.to_string());
-        parts.push(("policy rule", at.0, at.1, at.2));
+        let at = Source {
+            line: rule.line,
+            ..Source::from(&rule.policy.provenance)
+        };
+        parts.push(part("policy rule", &at, ""));
     }
     parts
 }
 
 fn of_listener(listener: &Listener, parts: &mut Vec<Part>) {
-    for routes in opaque(&listener.service) {
+    for routes in listener.all_opaque() {
         for rule in routes.table.rules().iter() {
-            parts.push(part("rule", &rule.provenance, ""));
+            parts.push(part("rule", &Source::from(&rule.provenance), ""));
         }
     }
     let is_generated = |at: &Provenance| at.object.starts_with("Service/");
@@ -118,36 +112,18 @@ fn of_listener(listener: &Listener, parts: &mut Vec<Part>) {
             if is_generated(&rule.provenance) {
                 continue;
             }
-            parts.push(part("rule", &rule.provenance, &rule.name));
+            parts.push(part("rule", &Source::from(&rule.provenance), &rule.name));
             for (_, destination) in route.split.iter().flat_map(|split| split.entries()) {
                 let (_, _, subset) = crate::explain::parts(&destination.name);
                 if !subset.is_empty() {
-                    parts.push(part("subset", &destination.provenance, &subset));
+                    parts.push(part(
+                        "subset",
+                        &Source::from(&destination.provenance),
+                        &subset,
+                    ));
                 }
             }
         }
-    }
-}
-
-/// Routes of connections that are not taken apart into requests, but for those by the names of clusters.
-fn opaque(service: &Service) -> Vec<&OpaqueRoutes> {
-    match service {
-        Service::Opaque(routes) => vec![routes],
-        Service::Tls(chains) => {
-            let routes = chains
-                .chains
-                .iter()
-                .filter_map(|chain| match &chain.handling {
-                    Handling::Passthrough(routes)
-                    | Handling::Terminate {
-                        then: Then::Opaque(routes),
-                        ..
-                    } => Some(&**routes),
-                    Handling::AutoPassthrough(_) | Handling::Terminate { .. } => None,
-                });
-            routes.collect()
-        }
-        _ => Vec::new(),
     }
 }
 
@@ -155,12 +131,12 @@ fn opaque(service: &Service) -> Vec<&OpaqueRoutes> {
 fn reached(answer: &Explanation) -> Vec<Part> {
     let rules = answer.rules.iter().filter(|rule| rule.matched);
     let mut parts: Vec<Part> = rules
-        .map(|rule| of_source("rule", &rule.source, &rule.name))
+        .map(|rule| part("rule", &rule.source, &rule.name))
         .collect();
     let subsets = super::compare::used(answer).filter(|one| !one.subset.is_empty());
-    parts.extend(subsets.map(|one| of_source("subset", &one.source, &one.subset)));
+    parts.extend(subsets.map(|one| part("subset", &one.source, &one.subset)));
     let policies = answer.authorization.iter().flat_map(|one| &one.rules);
     let policies = policies.filter(|rule| rule.failed.is_none());
-    parts.extend(policies.map(|rule| of_source("policy rule", &rule.source, "")));
+    parts.extend(policies.map(|rule| part("policy rule", &rule.source, "")));
     parts
 }

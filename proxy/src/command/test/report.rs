@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use config_loader::diagnostic::render::github::{data, property};
 use serde_json::{Value, json};
 
 use super::compare::Difference;
@@ -154,14 +155,4 @@ pub(super) fn github(files: &[FileReport]) -> String {
         }
     }
     out
-}
-
-fn data(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
-}
-
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
 }

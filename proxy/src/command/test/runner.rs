@@ -5,20 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config_loader::{
-    Expectation, Fleet, Loaded, Location, ReadOptions, ResourceSet, RouteTest, TestFile, TestProxy,
-    TestSubject, UnhealthyPart,
+    Expectation, Location, ResourceSet, RouteTest, TestFile, TestSubject, UnhealthyPart,
+    WrittenProxy,
 };
 
-use super::compare::{Difference, differences, endpoint_shares};
+use super::compare::{Difference, differences, endpoint_shares, is_cluster};
 use super::subject;
-use crate::app::unreadable;
-use crate::command::args::{IdentityArgs, SidecarArgs};
-use crate::command::explain::{certificates_of, compiled};
+use crate::command::args::IdentityArgs;
+use crate::command::explain::{certificates_of, compiled, settings_of};
 use crate::compile::Survey;
 use crate::control::selected::selected;
-use crate::exchange::settings::ExchangeSettings;
 use crate::explain::{Explanation, Question, explain};
-use crate::identity::{Identity, Mode};
+use crate::identity::Identity;
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use traffic::cluster::{Cluster, Endpoint};
@@ -76,25 +74,7 @@ impl AskedProxy {
 }
 
 /// Proxies by what tests say about them; each is compiled once.
-pub(super) type AskedProxies = BTreeMap<(TestProxy, Vec<UnhealthyPart>), AskedProxy>;
-
-/// Loads the configuration of a test file.
-///
-/// # Errors
-///
-/// Says which path cannot be read.
-pub(super) fn load(paths: &[PathBuf], read: ReadOptions, fleet: Fleet) -> Result<Loaded, String> {
-    let options = config_loader::LoadOptions {
-        read,
-        fleet,
-        ..config_loader::LoadOptions::default()
-    };
-    let loaded = config_loader::load_files(paths, options);
-    match unreadable(&loaded.diagnostics) {
-        Some(missing) => Err(format!("{}: {}", missing.location.file, missing.message)),
-        None => Ok(loaded),
-    }
-}
+pub(super) type AskedProxies = BTreeMap<(WrittenProxy, Vec<UnhealthyPart>), AskedProxy>;
 
 /// Returns the paths of the configuration of a test file: those of the flags, else the one that it names, else its
 /// directory.
@@ -119,59 +99,21 @@ pub(super) fn run(
     flags: &IdentityArgs,
     proxies: &mut AskedProxies,
 ) -> Vec<Outcome> {
-    let identity = flags.identity();
     let tests = file.tests.iter().filter(|test| test.name.contains(filter));
     tests
         .map(|test| {
             let key = (test.proxy.clone(), test.unhealthy.clone());
             let proxy = proxies.entry(key).or_insert_with(|| {
-                AskedProxy::new(
-                    identity_of(&test.proxy, identity.clone(), &flags.sidecar),
-                    resources,
-                    &test.unhealthy,
-                )
+                AskedProxy::new(flags.identity_of(&test.proxy), resources, &test.unhealthy)
             });
             one(test, proxy)
         })
         .collect()
 }
 
-/// Returns the identity of the proxy that a test asks.
-pub(in crate::command) fn identity_of(
-    written: &TestProxy,
-    mut identity: Identity,
-    sidecar: &SidecarArgs,
-) -> Identity {
-    if let Some(is_sidecar) = written.is_sidecar {
-        identity.mode = match is_sidecar {
-            true => Mode::Sidecar,
-            false => Mode::Gateway,
-        };
-        identity.sockets = sidecar.sockets(identity.mode);
-    }
-    let texts = [
-        (&written.namespace, &mut identity.namespace),
-        (&written.cluster, &mut identity.cluster),
-        (&written.locality, &mut identity.locality),
-        (&written.network, &mut identity.network),
-    ];
-    for (written, text) in texts {
-        if let Some(written) = written {
-            *text = written.to_string();
-        }
-    }
-    if let Some(labels) = &written.labels {
-        identity.labels.clone_from(labels);
-    }
-    identity
-}
-
 /// Asks a proxy what becomes of a request.
 pub(super) fn ask(proxy: &AskedProxy, question: &Question) -> Explanation {
-    let settings = ExchangeSettings {
-        is_sidecar: proxy.identity.mode == Mode::Sidecar,
-        ..ExchangeSettings::default()
-    };
+    let settings = settings_of(&proxy.identity);
     let survey = Survey::new(&proxy.resources, &proxy.identity);
     explain(question, &proxy.snapshot, &settings, &survey)
 }
@@ -314,7 +256,7 @@ fn is_of(
         UnhealthyPart::Cluster(name) => {
             let own = &*identity.cluster;
             let key = endpoint.member.as_deref().unwrap_or(own);
-            key == &**name || key.rsplit('/').next() == Some(name)
+            is_cluster(name, key)
         }
         UnhealthyPart::Zone(zone) => {
             let locality = endpoint.locality.to_string();

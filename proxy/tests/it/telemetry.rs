@@ -1,5 +1,7 @@
 //! Telemetry resources: what is logged, where, and in which format.
 
+mod envoy;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,9 @@ impl Edge {
     fn start_with(start: Start, config: &str, telemetries: &[&str]) -> Self {
         let files = tempfile::tempdir().unwrap();
         let origin = Origin::start(Back::H1, |request| async move {
+            if request.uri().path() == "/hold" {
+                std::future::pending::<()>().await;
+            }
             let status = request.uri().path().trim_matches('/').parse();
             let status = status
                 .ok()

@@ -32,6 +32,6 @@ pub use traffic::telemetry::{
     PropagationStats, RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally, Reporter,
     RequestLabels, RequestProtocol, RequestRecord, RequestStats, ResponseFlags, RouteStats,
     RuleStats, Security, Service, ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage,
-    StatsRegistry, TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag,
-    VARIANTS_MAX, WorkerCounters, WorkerId, Workload, names,
+    StatsRegistry, TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNAVAILABLE_MAX,
+    UNKNOWN, UnknownFlag, VARIANTS_MAX, WorkerCounters, WorkerId, Workload, names,
 };

@@ -133,7 +133,6 @@ async fn ask(
     let policies = judged.policies.authorization.iter();
     let custom = policies.flat_map(|one| &*one.http.custom);
     let (worker, mut is_rerouted) = (record.worker(), false);
-    // providers get the fields that the proxy adds
     cleaned.show(request.headers_mut());
     for (name, rules) in custom {
         let Some(rule) = matching(rules, request, connection, origin) else {

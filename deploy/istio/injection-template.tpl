@@ -55,6 +55,7 @@ spec:
     - {name: STRAIT_TRUST_DOMAIN, value: {{ .MeshConfig.TrustDomain | default "cluster.local" | quote }}}
     - {name: STRAIT_IDENTITY, value: istio-ca}
     - {name: STRAIT_CA_ADDRESS, value: "istiod.{{ .Values.global.istioNamespace }}.svc:15012"}
+    - {name: STRAIT_CA_CRL, value: /etc/crl/ca-crl.pem}
     - {name: STRAIT_CA_CLUSTER_ID, value: {{ .Values.global.multiCluster.clusterName | default "Kubernetes" | quote }}}
     - {name: STRAIT_HEALTH, value: "0.0.0.0:15020"}
     - {name: STRAIT_CONCURRENCY, value: "1"}
@@ -83,7 +84,7 @@ spec:
     volumeMounts:
     - {name: strait-podinfo, mountPath: /etc/podinfo, readOnly: true}
     - {name: istiod-ca-cert, mountPath: /var/run/secrets/istio, readOnly: true}
-    - {name: istio-ca-crl, mountPath: /var/run/secrets/istio/crl, readOnly: true}
+    - {name: istio-ca-crl, mountPath: /etc/crl, readOnly: true}
     - {name: istio-token, mountPath: /var/run/secrets/tokens, readOnly: true}
   volumes:
   - name: strait-podinfo

@@ -59,6 +59,10 @@ async fn open(settings: &IstioCaSettings, node: &XdsNode) -> Result<Opened, Stat
     let token = String::from_utf8_lossy(&token).trim().to_owned();
     let channel = channel(settings, &root, &Proof::Token(token.clone()))?;
     let (answers, waiting) = mpsc::channel(1);
+    let node = XdsNode {
+        cluster: settings.cluster_id.clone(),
+        ..node.clone()
+    };
     let subscription = DiscoveryRequest {
         node: Some(node.of_envoy()),
         resource_names: vec![RESOURCE.to_owned()],

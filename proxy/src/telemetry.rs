@@ -20,8 +20,8 @@ pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
 pub(crate) use otlp::protobuf;
 pub use otlp::{
     Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeResource, MakeTls,
-    MakeTransport, MetricPush, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal, OtlpTotals,
-    PushSettings, SpanFormat, SpanQueue, Transport,
+    MakeTransport, MetricPush, OtlpEndpoint, OtlpMessage, OtlpProtocol, OtlpSettings, OtlpSignal,
+    OtlpTotals, PushSettings, SpanFormat, SpanQueue, Transport,
 };
 pub use request_tags::{MetricChanges, RequestTags};
 pub use traffic::telemetry::{

@@ -82,6 +82,7 @@ impl ProviderTransport {
                 destination: nowhere,
             },
             timeout: collector.timeout,
+            needs_tls: false,
             record: None,
         };
         let protocol = is_grpc(&collector).then_some(Protocol::Http2);

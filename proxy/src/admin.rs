@@ -4,6 +4,7 @@
 //! the closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.
 
 mod accepts;
+pub mod activity;
 mod app_probers;
 mod certs;
 mod cluster_views;
@@ -26,6 +27,7 @@ mod reply;
 mod server;
 mod state;
 mod stats;
+mod tap;
 pub mod view;
 
 pub use app_probers::AppProbers;

@@ -52,7 +52,8 @@ use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, AccessLogSettings, AccessLogTarget, AccessLogger, Exposition, LogControl,
-    MetricPush, OtlpTotals, PropagationStats, RequestLabels, RequestStats, Telemetry, WorkerId,
+    MetricPush, OtlpTotals, PropagationStats, RequestLabels, RequestStats, Taps, Telemetry,
+    WorkerId,
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
@@ -222,6 +223,7 @@ impl App {
             drain: trigger,
             quit: Arc::clone(&quit),
             telemetry,
+            taps: reports.taps.clone(),
             settings: settings.clone(),
             live,
             logging: log,
@@ -396,6 +398,7 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
 struct Reports {
     access_log: Arc<AccessLog>,
     traces: Traces,
+    taps: Taps,
     /// Counts of requests with metrics; `None` if none are sent.
     push_totals: Option<Arc<OtlpTotals>>,
     push: Option<MetricPush>,
@@ -410,6 +413,7 @@ impl Reports {
         Ok(Self {
             access_log: Arc::new(open_access_log(settings)?),
             traces: Traces::new(settings, live, telemetry),
+            taps: Taps::default(),
             push_totals: settings.exports.metrics.as_ref().map(|_| Arc::default()),
             push: None,
         })
@@ -501,6 +505,7 @@ fn sender_parts(
         unrouted: unrouted(&telemetry),
         access_log: AccessLogger::off(),
         traces: TraceParts::default(),
+        taps: Taps::default(),
         registry: Arc::clone(&registry),
         settings: Arc::clone(&settings),
         resolve: None,
@@ -540,7 +545,7 @@ fn start_workers(
         Arc::clone(&shared.telemetry),
         Arc::clone(&reports.access_log),
     );
-    let trace_parts = reports.traces.parts();
+    let (trace_parts, taps) = (reports.traces.parts(), reports.taps.clone());
     let make = move |id: WorkerId| {
         let parts = WorkerParts {
             id,
@@ -549,6 +554,7 @@ fn start_workers(
             unrouted: Arc::clone(&unrouted),
             access_log: access_log.logger(id),
             traces: trace_parts(id),
+            taps: taps.clone(),
             registry: Arc::clone(&registry),
             settings: Arc::clone(&exchange),
             resolve: resolve.clone(),

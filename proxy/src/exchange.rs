@@ -49,6 +49,7 @@ use message::local_reply::LocalReply;
 use record::log::LogFields;
 use record::log_choice::LogChoice;
 use record::spans::Spans;
+use record::tapped::TapInput;
 use record::{Ending, Record};
 use select::context::{LookupContext, RequestContext};
 use select::find_route::{self, Found};
@@ -188,6 +189,20 @@ fn begin<'a>(
     if let Some((traced, trace)) = traced.zip(trace) {
         let id = cleaned.request_id(request.headers());
         record.begin_trace(trace, traced, || Spans::begin(traced, origin, request, id));
+    }
+    let is_first = connection.is_fresh.replace(false);
+    if let Some(open) = worker.taps() {
+        let id = cleaned.request_id(request.headers());
+        record.begin_tap(
+            TapInput {
+                open,
+                snapshot,
+                origin,
+                id,
+                is_first,
+            },
+            request,
+        );
     }
     (cleaned, record)
 }

@@ -10,6 +10,8 @@ pub(super) struct Accepts {
     pub(super) open_metrics: bool,
     /// A compressed body.
     pub(super) gzip: bool,
+    /// Server-sent events.
+    pub(super) events: bool,
 }
 
 impl Accepts {
@@ -18,6 +20,8 @@ impl Accepts {
         Self {
             open_metrics: wants_open_metrics(headers),
             gzip: wants_gzip(headers),
+            events: preferences(headers, ACCEPT)
+                .any(|preference| preference.value.eq_ignore_ascii_case("text/event-stream")),
         }
     }
 }

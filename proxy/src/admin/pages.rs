@@ -6,7 +6,8 @@ use super::page::{Page, PageSet, get, post};
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::{
-    certs, clusters, config_dump, drain, events, explain, health, home, listeners, logging, stats,
+    activity, certs, clusters, config_dump, drain, events, explain, health, home, listeners,
+    logging, stats, tap,
 };
 
 /// All pages, in the order in which `/` lists them.
@@ -53,6 +54,16 @@ pub(super) const PAGES: &[Page] = &[
         "/explain",
         "how a request is routed, and why: ?url=http://host/path",
         explain::show,
+    ),
+    get(
+        "/activity",
+        "counts of requests by rule, destination and endpoint, from which `strait top` makes rates (JSON)",
+        activity::show,
+    ),
+    get(
+        "/tap",
+        "finished requests as they end: ?all, ?host=shop.example&status=5xx (&format=json)",
+        tap::show,
     ),
     get("/logging", "the level of the process log", logging::show),
     post(

@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::activity::Activity;
 use super::app_probers::AppProbers;
 use super::hosts::AdminHosts;
 use super::view::{
     CertificateView, ClusterView, EventView, ListenerView, QuarantineView, Readiness,
 };
 use crate::explain::{Explanation, Question};
-use crate::telemetry::{BuildInfo, Exposition, LogControl};
+use crate::telemetry::{BuildInfo, Exposition, LogControl, Taps};
 
 /// Function that returns a fresh value for each request of a page.
 pub type Source<T> = Box<dyn Fn() -> T + Send + Sync>;
@@ -28,6 +29,8 @@ pub struct AdminState {
     pub certificates: Source<Vec<CertificateView>>,
     /// Clusters with their endpoints.
     pub clusters: Source<Vec<ClusterView>>,
+    /// Counts since the start of the process.
+    pub activity: Source<Activity>,
     /// Health events of endpoints, oldest first.
     pub events: Source<Vec<EventView>>,
     /// Listeners, those included that could not be opened.
@@ -52,6 +55,8 @@ pub struct AdminState {
     pub logging: LogControl,
     /// Probes of the workload's containers.
     pub app_probers: AppProbers,
+    /// Readers of finished requests.
+    pub taps: Taps,
     /// Host names that the admin server accepts.
     pub hosts: AdminHosts,
 }

@@ -28,7 +28,9 @@ use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{
     Direction, HttpHosts, ListenAddress, Listener, Service, Snapshot, SnapshotSlot,
 };
-use crate::telemetry::{ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry};
+use crate::telemetry::{
+    ConnectionProtocol, Exposition, LogControl, StatsRegistry, Taps, Telemetry,
+};
 use crate::tls::Store;
 use traffic::registry::Journal;
 
@@ -50,6 +52,8 @@ pub struct Sources {
     pub quit: Arc<Notify>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
+    /// Readers of finished requests.
+    pub taps: Taps,
     /// Metrics.
     pub exposition: Exposition,
     /// Resources that the snapshot was compiled from.
@@ -131,6 +135,11 @@ impl Sources {
                 views
             }
         };
+        let activity = {
+            let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
+            let journal = Arc::clone(&self.journal);
+            move || admin::activity::activity(&slot.load(), &telemetry, &journal)
+        };
         let dump = {
             let (slot, found) = (Arc::clone(&slot), found.clone());
             let identity = Arc::clone(&identity);
@@ -160,6 +169,7 @@ impl Sources {
             readiness: Box::new(readiness),
             certificates: Box::new(move || certificates::views(&certificates)),
             clusters: Box::new(clusters),
+            activity: Box::new(activity),
             events: Box::new(move || admin::event_views(&journal)),
             listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),
@@ -173,6 +183,7 @@ impl Sources {
             logging: self.logging,
             app_probers: self.settings.app_probers,
             hosts: self.settings.admin_hosts,
+            taps: self.taps,
         }
     }
 }

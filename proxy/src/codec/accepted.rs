@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
 use super::park;
@@ -14,7 +16,7 @@ use super::transport::Transport;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::{DownstreamProtocol, Handshake};
 use crate::runtime::admission::AdmissionPermit;
-use crate::runtime::clock::Tick;
+use crate::runtime::clock::{self, Tick};
 use crate::runtime::interception::original_destination;
 use crate::snapshot::{Direction, Intake, ListenerKey, ProxyHeader, Service};
 use crate::telemetry::{CloseReason, ConnectionProtocol, Counter};
@@ -43,6 +45,7 @@ impl<A: Handler> Server<A> {
             member: this.connection_table.join(Arc::clone(&downstream.listener)),
             server: Rc::clone(this),
             downstream,
+            accepted: clock::now(),
             tls: None,
         })
     }
@@ -57,6 +60,7 @@ pub struct AcceptedConnection<A> {
     pub(super) socket: Socket,
     pub(super) member: ConnectionHandle,
     pub(super) downstream: Downstream,
+    pub(super) accepted: Instant,
     /// Result of the TLS handshake, if the proxy terminates TLS.
     pub(super) tls: Option<Rc<Handshake>>,
 }
@@ -197,6 +201,7 @@ impl<A: Handler> AcceptedConnection<A> {
         let handler = &self.server.handler;
         connection.server_header = handler.server_header(&connection.listener, *local);
         connection.tls = self.tls.clone();
+        connection.accepted = Some(self.accepted);
         Rc::new(connection)
     }
 

@@ -18,7 +18,7 @@ use super::transport::Transport;
 use crate::exchange::downstream::client_cert;
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::downstream::peer_stats::PeerStats;
-use crate::runtime::clock::Tick;
+use crate::runtime::clock::{self, Tick};
 use crate::telemetry::Counter;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
 use crate::tls::{Identity, Name, Peer, ServerTls};
@@ -56,8 +56,10 @@ impl<A: Handler> AcceptedConnection<A> {
             socket,
             member,
             downstream,
+            accepted,
             ..
         } = *self;
+        let begun = clock::now();
         let (socket, counts) = socket.into_handshake()?;
         let accept = Encrypted::accept(socket, terms.config);
         let encrypted = match within(accept, &member, terms.due).await {
@@ -96,6 +98,7 @@ impl<A: Handler> AcceptedConnection<A> {
             peer: peer.certificate.map(Box::new),
             own,
             server: Some(terms.server),
+            took: clock::now() - begun,
             peer_stats: PeerStats::default(),
         });
         member.enter_session(&tls);
@@ -109,6 +112,7 @@ impl<A: Handler> AcceptedConnection<A> {
             socket: Socket::new(transport, counts),
             member,
             downstream,
+            accepted,
             tls: Some(tls),
         }))
     }

@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 use traffic::certificate::{self, PeerCertificate as _};
 
 use hyper::header::HeaderValue;
@@ -59,6 +61,10 @@ pub struct Connection {
     pub server_header: Option<HeaderValue>,
     /// TLS handshake results; `None` for plain text.
     pub tls: Option<Rc<Handshake>>,
+    /// Time of the accept; `None` for a connection that nothing was accepted for.
+    pub accepted: Option<Instant>,
+    /// Whether it had no request yet.
+    pub is_fresh: Cell<bool>,
     /// Endpoint at the address that the client dialed, in the cluster that used it last.
     dialed_endpoint: RefCell<Option<Rc<Endpoint>>>,
 }
@@ -83,6 +89,8 @@ pub struct Handshake {
     /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` if the peer presented no
     /// certificate.
     pub client_cert: Option<HeaderValue>,
+    /// Duration of the handshake.
+    pub took: Duration,
     /// Metrics with the peer's identity.
     pub peer_stats: PeerStats,
 }
@@ -164,6 +172,8 @@ impl Connection {
             }),
             server_header: None,
             tls: None,
+            accepted: None,
+            is_fresh: Cell::new(true),
             dialed_endpoint: RefCell::default(),
         }
     }

@@ -42,7 +42,7 @@ impl Record {
 
     /// Trace of the request as an exemplar, if it is sampled and has spans.
     pub(super) fn exemplar(&self, duration: Duration) -> Option<TracedRequest> {
-        let is_on = self.worker.settings().exemplars && self.spans.is_some();
+        let is_on = self.worker.settings().exemplars && self.exported().is_some();
         let context = self.trace.filter(|one| is_on && one.is_sampled())?;
         let ended = self.start_time() + duration;
         let millis = ended.duration_since(UNIX_EPOCH).ok()?.as_millis();

@@ -20,6 +20,7 @@ mod health;
 mod home;
 mod hosts;
 mod listeners;
+mod live;
 mod logging;
 mod page;
 mod pages;
@@ -28,16 +29,17 @@ mod server;
 mod state;
 mod stats;
 mod tap;
+mod ui;
 pub mod view;
 
 pub use app_probers::AppProbers;
-pub use cluster_views::{clusters as cluster_views, service_states};
+pub use cluster_views::{clusters as cluster_views, clusters_of, service_states};
 pub use dump::{DumpedResources, dump};
 pub use events::views as event_views;
 pub use hosts::{ADMIN_HOSTS_MAX, AdminHosts};
 pub use page::PageSet;
 pub use server::{AdminLimits, serve};
-pub use state::{AdminState, Explainer, Source};
+pub use state::{AdminState, Explainer, LiveSources, Source};
 
 /// Default address of the admin server: this machine only.
 pub const DEFAULT_ADDRESS: std::net::SocketAddr =

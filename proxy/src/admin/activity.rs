@@ -1,7 +1,8 @@
-//! `/activity`: what the proxy has done since its start, as counts from which a reader makes rates. `strait top` reads it.
+//! What the proxy has done since its start, as counts from which readers make rates: `/activity`, `strait top`, and the live page.
 //!
 //! Only rules, destinations and endpoints that have had a request are listed.
 
+pub mod links;
 pub mod rates;
 
 use std::collections::{BTreeMap, HashSet};
@@ -9,11 +10,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Query, Reply};
-use super::state::AdminState;
 use super::view::{EventView, QuarantineView};
 use crate::runtime::{clock, dates};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Route, Snapshot};
 use crate::telemetry::{Gauge, Reporter, RuleStats, StatsRegistry, Telemetry};
 use traffic::registry::Journal;
 use traffic::telemetry::requests::Variant;
@@ -85,6 +84,10 @@ pub struct RuleActivity {
     pub location: String,
     /// Hosts whose requests it takes.
     pub hosts: Vec<String>,
+    /// Listeners of these hosts.
+    pub listeners: Vec<String>,
+    /// Hosts of its services, with their part of the weight.
+    pub destinations: Vec<(String, f64)>,
     /// Finished requests.
     pub requests: u64,
     /// Requests of these with 5xx.
@@ -110,14 +113,9 @@ pub struct EndpointActivity {
     pub unavailable_reason: Option<String>,
 }
 
-/// Renders the page.
-pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
-    let mut activity = (state.activity)();
-    activity.version.clone_from(&state.build.version);
-    activity.rejected = (state.quarantined)();
-    let mut events = (state.events)();
-    activity.events = events.split_off(events.len().saturating_sub(EVENTS_MAX));
-    Reply::json(&activity)
+/// The newest of the events, oldest first.
+pub fn newest(mut events: Vec<EventView>) -> Vec<EventView> {
+    events.split_off(events.len().saturating_sub(EVENTS_MAX))
 }
 
 /// Counts of a proxy, without what other pages have.
@@ -190,33 +188,60 @@ fn is_failure(variant: Variant) -> bool {
 fn rules(snapshot: &Snapshot) -> Vec<RuleActivity> {
     // a rule of several hosts or listeners has its counts once
     let mut found: BTreeMap<*const RuleStats, RuleActivity> = BTreeMap::new();
-    let listeners = snapshot.listeners.values();
-    for host in listeners.flat_map(|one| one.all_http().flat_map(|hosts| hosts.all())) {
-        for route in host.routes.iter() {
-            let used = route.rule_stats.as_ref().filter(|stats| stats.is_used());
-            let Some((stats, rule)) = used.and_then(|stats| Some((stats, stats.own_series()?)))
-            else {
-                continue;
-            };
-            let one = found.entry(Arc::as_ptr(stats)).or_insert_with(|| {
-                let totals = stats.totals();
-                let at = &route.provenance;
-                RuleActivity {
-                    rule: rule.to_string(),
-                    location: format!("{}:{}", at.file, at.line),
-                    hosts: Vec::new(),
-                    requests: totals.iter().sum(),
-                    failed: totals.last().copied().unwrap_or(0),
-                }
-            });
-            if !one.hosts.iter().any(|known| *known == *host.name) {
-                one.hosts.push(host.name.to_string());
+    for listener in snapshot.listeners.values() {
+        let name = listener.key.address.to_string();
+        for host in listener.all_http().flat_map(|hosts| hosts.all()) {
+            for route in host.routes.iter() {
+                let used = route.rule_stats.as_ref().filter(|stats| stats.is_used());
+                let named = used.and_then(|stats| Some((stats, stats.own_series()?)));
+                let Some((stats, rule)) = named else { continue };
+                let one = found
+                    .entry(Arc::as_ptr(stats))
+                    .or_insert_with(|| rule_activity(snapshot, route, stats, rule));
+                add_once(&mut one.hosts, &host.name);
+                add_once(&mut one.listeners, &name);
             }
         }
     }
     let mut rules: Vec<_> = found.into_values().collect();
     rules.sort_by(|a, b| a.rule.cmp(&b.rule));
     rules
+}
+
+fn add_once(names: &mut Vec<String>, name: &str) {
+    if !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
+    }
+}
+
+fn rule_activity(
+    snapshot: &Snapshot,
+    route: &Route,
+    stats: &RuleStats,
+    rule: &str,
+) -> RuleActivity {
+    let totals = stats.totals();
+    let at = &route.provenance;
+    let split = route.split.iter().flat_map(|split| split.entries());
+    let weights: Vec<(String, f64)> = split
+        .filter_map(|(weight, one)| {
+            let cluster = snapshot.current_cluster(one.cluster)?;
+            Some((cluster.host.to_string(), weight as f64))
+        })
+        .collect();
+    let whole: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let parts = weights.into_iter();
+    RuleActivity {
+        rule: rule.to_owned(),
+        location: format!("{}:{}", at.file, at.line),
+        hosts: Vec::new(),
+        listeners: Vec::new(),
+        destinations: parts
+            .map(|(host, weight)| (host, weight / whole.max(1.0)))
+            .collect(),
+        requests: totals.iter().sum(),
+        failed: totals.last().copied().unwrap_or(0),
+    }
 }
 
 fn endpoints(snapshot: &Snapshot) -> Vec<EndpointActivity> {

@@ -1,8 +1,10 @@
 //! State that the pages show and change. The composition root fills it in.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::activity::Activity;
 use super::app_probers::AppProbers;
@@ -19,6 +21,33 @@ pub type Source<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// Function that explains a request by the applied configuration.
 pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 
+/// Maximum number of live pages that are open.
+pub(super) const LIVE_PAGES_MAX: usize = 16;
+
+/// What the live page is made from.
+pub struct LiveSources {
+    /// Counts, with the newest events and the rejected resources.
+    pub activity: Source<Activity>,
+    /// Clusters of a service, by its host.
+    pub clusters_of: Box<dyn Fn(&str) -> Vec<ClusterView> + Send + Sync>,
+    /// Permits of pages.
+    pub(super) pages: Arc<Semaphore>,
+}
+
+impl LiveSources {
+    /// Makes the sources of pages, of which only some may be open at once.
+    pub fn new(
+        activity: Source<Activity>,
+        clusters_of: Box<dyn Fn(&str) -> Vec<ClusterView> + Send + Sync>,
+    ) -> Self {
+        Self {
+            activity,
+            clusters_of,
+            pages: Arc::new(Semaphore::new(LIVE_PAGES_MAX)),
+        }
+    }
+}
+
 /// Data and actions of all pages.
 pub struct AdminState {
     /// Version and revision of the running binary.
@@ -29,8 +58,8 @@ pub struct AdminState {
     pub certificates: Source<Vec<CertificateView>>,
     /// Clusters with their endpoints.
     pub clusters: Source<Vec<ClusterView>>,
-    /// Counts since the start of the process.
-    pub activity: Source<Activity>,
+    /// What the live page is made from.
+    pub live: Arc<LiveSources>,
     /// Health events of endpoints, oldest first.
     pub events: Source<Vec<EventView>>,
     /// Listeners, those included that could not be opened.

@@ -1,3 +1,4 @@
+mod live;
 mod taps;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -143,7 +144,10 @@ fn state(
         readiness: Box::new(move || readiness.lock().expect("readiness").clone()),
         certificates: Box::new(|| vec![CertificateView::default()]),
         clusters: Box::new(|| vec![cluster()]),
-        activity: Box::new(Default::default),
+        live: Arc::new(LiveSources::new(
+            Box::new(Default::default),
+            Box::new(|_| vec![cluster()]),
+        )),
         events: Box::new(|| vec![EventView::default()]),
         listeners: Box::new(|| vec![listener()]),
         quarantined: Box::new(|| vec![quarantine()]),

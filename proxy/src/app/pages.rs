@@ -12,11 +12,12 @@ use super::live::LiveSettings;
 use super::origins::SettingOrigin;
 use super::settings::{Settings, build_info};
 use super::{certificates, dumped_resources, readiness};
+use crate::admin::activity::{self, Activity};
 use crate::admin::view::{
     ListenerState, ListenerView, MutualTlsView, QuarantineView, Readiness, RestoredView,
     SourceView, SourcesView,
 };
-use crate::admin::{self, AdminState};
+use crate::admin::{self, AdminState, LiveSources};
 use crate::compile::peers::Peers;
 use crate::compile::{Survey, own_pod};
 use crate::control::{Quarantine, SourcesState};
@@ -135,10 +136,18 @@ impl Sources {
                 views
             }
         };
-        let activity = {
+        let live = {
             let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
-            let journal = Arc::clone(&self.journal);
-            move || admin::activity::activity(&slot.load(), &telemetry, &journal)
+            let (journal, quarantine) = (Arc::clone(&self.journal), Arc::clone(&self.quarantine));
+            let of_host = Arc::clone(&slot);
+            let activity = move || Activity {
+                version: build_info().version,
+                rejected: quarantined(&quarantine),
+                events: activity::newest(admin::event_views(&journal)),
+                ..activity::activity(&slot.load(), &telemetry, &journal)
+            };
+            let clusters_of = move |host: &str| admin::clusters_of(&of_host.load(), host);
+            Arc::new(LiveSources::new(Box::new(activity), Box::new(clusters_of)))
         };
         let dump = {
             let (slot, found) = (Arc::clone(&slot), found.clone());
@@ -169,7 +178,7 @@ impl Sources {
             readiness: Box::new(readiness),
             certificates: Box::new(move || certificates::views(&certificates)),
             clusters: Box::new(clusters),
-            activity: Box::new(activity),
+            live,
             events: Box::new(move || admin::event_views(&journal)),
             listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Activity, EndpointActivity};
+use super::{Activity, DestinationActivity, EndpointActivity};
 
 /// Table of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -156,8 +156,24 @@ pub struct Rates {
     pub clusters: Vec<RateRow>,
     /// Endpoints.
     pub endpoints: Vec<RateRow>,
+    /// Destinations by Kubernetes cluster.
+    #[serde(skip)]
+    pub by_cluster: Vec<ClusterRate>,
     /// Health events and changes of the configuration within the interval, oldest first.
     pub changes: Vec<String>,
+}
+
+/// Requests to a destination in one Kubernetes cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterRate {
+    /// Host of the service.
+    pub host: String,
+    /// Kubernetes cluster.
+    pub cluster: String,
+    /// Finished requests per second.
+    pub rate: f64,
+    /// Failed requests per second.
+    pub failed: f64,
 }
 
 /// Counts of a row.
@@ -225,6 +241,7 @@ impl Rates {
             destinations,
             clusters: rates(clusters, true),
             endpoints: endpoints(before, after, seconds),
+            by_cluster: by_cluster(before, after, seconds),
             changes: changes(before, after),
         })
     }
@@ -365,6 +382,26 @@ fn endpoints(before: &Activity, after: &Activity, seconds: f64) -> Vec<RateRow> 
             active: Some(one.active),
             unavailable: one.unavailable_reason.clone(),
             ..RateRow::default()
+        }
+    });
+    rows.collect()
+}
+
+fn by_cluster(before: &Activity, after: &Activity, seconds: f64) -> Vec<ClusterRate> {
+    let rows = after.destinations.iter().map(|one| {
+        let is_same = |other: &&DestinationActivity| {
+            (&other.host, &other.cluster, &other.direction)
+                == (&one.host, &one.cluster, &one.direction)
+        };
+        let base = before.destinations.iter().find(is_same);
+        let rate = |of: fn(&DestinationActivity) -> u64| {
+            of(one).saturating_sub(base.map_or(0, of)) as f64 / seconds
+        };
+        ClusterRate {
+            host: one.host.clone(),
+            cluster: one.cluster.clone(),
+            rate: rate(|one| one.requests),
+            failed: rate(|one| one.failed),
         }
     });
     rows.collect()

@@ -1,4 +1,4 @@
-use super::super::{AppliedView, DestinationActivity, RuleActivity};
+use super::super::{AppliedView, RuleActivity};
 use super::*;
 use crate::admin::view::{EventView, QuarantineView};
 
@@ -47,6 +47,8 @@ fn readings() -> [Activity; 2] {
         rule: "VirtualService/default/web".to_owned(),
         location: "mesh.yaml:7".to_owned(),
         hosts: vec!["a.test".to_owned(), "b.test".to_owned()],
+        listeners: vec!["0.0.0.0:80".to_owned()],
+        destinations: vec![("web.test".to_owned(), 1.0)],
         requests,
         failed,
     };

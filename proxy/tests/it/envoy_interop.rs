@@ -3,8 +3,8 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
+use crate::support::envoy::Envoy;
 use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::pki::Authority;
@@ -16,67 +16,26 @@ const STRAIT: &str = "spiffe://cluster.local/ns/shop/sa/strait";
 const ENVOY: &str = "spiffe://cluster.local/ns/shop/sa/envoy";
 const STRANGER: &str = "spiffe://cluster.local/ns/bank/sa/envoy";
 
-/// Returns the reason why Envoy cannot be run, if any.
-fn missing() -> Option<String> {
-    let output = Command::new("envoy")
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output();
-    match output {
-        Ok(output) if output.status.success() => None,
-        Ok(output) => Some(format!("`envoy --version` ends with {}", output.status)),
-        Err(error) => Some(format!("`envoy` cannot be run: {error}")),
-    }
-}
-
-/// Running Envoy, killed on drop.
-struct Envoy {
-    child: Child,
+/// Running Envoy.
+struct Neighbor {
     /// Address that accepts mesh TLS and plain text.
     inbound: SocketAddr,
     /// Address of the listener that sends requests over mesh TLS to the address given at the start.
     outbound: SocketAddr,
+    _envoy: Envoy,
 }
 
-impl Envoy {
-    /// Starts Envoy in a directory with `envoy.pem`, `envoy.key` and `ca.pem`.
-    fn start(directory: &Path, strait: SocketAddr) -> Self {
+impl Neighbor {
+    /// Starts Envoy with `envoy.pem`, `envoy.key` and `ca.pem` of a directory, if there is one.
+    fn start(directory: &Path, strait: SocketAddr) -> Option<Self> {
         let [inbound, outbound, admin] = [(); 3].map(|()| free_address());
         let config = config(directory, [inbound, outbound, admin, strait]);
-        std::fs::write(directory.join("envoy.yaml"), config).unwrap();
-        let log = std::fs::File::create(directory.join("envoy.log")).unwrap();
-        let child = Command::new("envoy")
-            .args([
-                "--concurrency",
-                "1",
-                "--disable-hot-restart",
-                "-l",
-                "warn",
-                "-c",
-            ])
-            .arg(directory.join("envoy.yaml"))
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let envoy = Self {
-            child,
+        let envoy = Envoy::start(&config, &[inbound, outbound])?;
+        Some(Self {
             inbound,
             outbound,
-        };
-        eventually("Envoy listens", || {
-            [inbound, outbound]
-                .iter()
-                .all(|address| std::net::TcpStream::connect(address).is_ok())
-        });
-        envoy
-    }
-}
-
-impl Drop for Envoy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+            _envoy: envoy,
+        })
     }
 }
 
@@ -160,12 +119,11 @@ impl Pki {
 
 #[test]
 fn mesh_tls_to_envoy_carries_http1_and_http2() {
-    if let Some(reason) = missing() {
-        return println!("skipped: {reason}");
-    }
     let pki = Pki::new();
     pki.issue("envoy", ENVOY);
-    let envoy = Envoy::start(pki.directory.path(), free_address());
+    let Some(envoy) = Neighbor::start(pki.directory.path(), free_address()) else {
+        return;
+    };
     let start = Start::new();
     let edge = start.edge();
     let routes = routes("a", "['*']", "- {route: [{destination: {host: a.test}}]}");
@@ -188,7 +146,9 @@ fn mesh_tls_to_envoy_carries_http1_and_http2() {
     // an endpoint with the identity of another workload is refused
     drop(envoy);
     pki.issue("envoy", STRANGER);
-    let envoy = Envoy::start(pki.directory.path(), free_address());
+    let Some(envoy) = Neighbor::start(pki.directory.path(), free_address()) else {
+        return;
+    };
     proxy.write("service.yaml", service(envoy.inbound, "HTTP"));
     let mut text = String::new();
     eventually("the endpoint is refused", || {
@@ -199,9 +159,6 @@ fn mesh_tls_to_envoy_carries_http1_and_http2() {
 
 #[test]
 fn mesh_tls_from_envoy_carries_http1_and_http2() {
-    if let Some(reason) = missing() {
-        return println!("skipped: {reason}");
-    }
     let pki = Pki::new();
     let start = Start::new();
     let mesh = start.edge();
@@ -217,7 +174,9 @@ fn mesh_tls_from_envoy_carries_http1_and_http2() {
         )
         .start();
     pki.issue("envoy", ENVOY);
-    let envoy = Envoy::start(pki.directory.path(), mesh);
+    let Some(envoy) = Neighbor::start(pki.directory.path(), mesh) else {
+        return;
+    };
     for (path, version) in [("/", "HTTP/1.1"), ("/h2", "HTTP/2")] {
         let reply = get(envoy.outbound, path);
         assert_eq!(reply.status, 200, "{reply:?}");

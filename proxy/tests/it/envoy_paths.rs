@@ -1,14 +1,13 @@
 //! Random paths through Strait and through Envoy as Istio configures it: both send the same target to the endpoint.
 //! Skipped, with a message, on machines without Envoy.
 
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::path_corpus::echo;
-use crate::support::eventually;
+use crate::support::envoy::{Envoy, socket};
 use crate::support::mesh::everything_to_address;
 use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::{Proxy, free_address};
@@ -74,24 +73,7 @@ const PIECES: &[&str] = &[
     "?b=%2e%2e/",
 ];
 
-/// Running Envoy, killed on drop.
-struct Envoy(Child);
-
-impl Drop for Envoy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn config(edge: SocketAddr, origin: SocketAddr) -> String {
-    let socket = |at: SocketAddr| {
-        format!(
-            "{{socket_address: {{address: {}, port_value: {}}}}}",
-            at.ip(),
-            at.port()
-        )
-    };
     let of = |name: &str| format!("\"@type\": type.googleapis.com/envoy.extensions.filters.{name}");
     let router = of("http.router.v3.Router");
     let manager = of("network.http_connection_manager.v3.HttpConnectionManager");
@@ -119,38 +101,6 @@ fn config(edge: SocketAddr, origin: SocketAddr) -> String {
         edge = socket(edge),
         origin = socket(origin),
     )
-}
-
-/// Starts Envoy in a directory; prints the reason and returns `None` if that is not possible.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
-fn start(directory: &std::path::Path, edge: SocketAddr, origin: SocketAddr) -> Option<Envoy> {
-    let file = directory.join("envoy.yaml");
-    std::fs::write(&file, config(edge, origin)).unwrap();
-    let log = std::fs::File::create(directory.join("envoy.log")).unwrap();
-    let started = Command::new("envoy")
-        .args([
-            "--concurrency",
-            "1",
-            "--disable-hot-restart",
-            "-l",
-            "warn",
-            "-c",
-        ])
-        .arg(file)
-        .stdin(Stdio::null())
-        .stderr(log)
-        .spawn();
-    match started {
-        Ok(child) => {
-            let envoy = Envoy(child);
-            eventually("Envoy listens", || TcpStream::connect(edge).is_ok());
-            Some(envoy)
-        }
-        Err(error) => {
-            eprintln!("skipped: `envoy` cannot be run: {error}");
-            None
-        }
-    }
 }
 
 /// Client of one of the proxies, which reconnects when its connection is closed.
@@ -203,8 +153,8 @@ fn difference(target: &str, ours: &str, theirs: &str) -> Option<&'static str> {
 #[test]
 fn random_paths_reach_the_endpoint_as_through_envoy() {
     let origin = RawOrigin::start(|_, stream| echo(stream));
-    let (edge, directory) = (free_address(), tempfile::tempdir().unwrap());
-    let Some(_envoy) = start(directory.path(), edge, origin.address) else {
+    let edge = free_address();
+    let Some(_envoy) = Envoy::start(&config(edge, origin.address), &[edge]) else {
         return;
     };
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));

@@ -1,5 +1,7 @@
 //! Telemetry resources: what is logged, where, and in which format.
 
+mod envoy;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +27,9 @@ impl Edge {
     fn start_with(start: Start, config: &str, telemetries: &[&str]) -> Self {
         let files = tempfile::tempdir().unwrap();
         let origin = Origin::start(Back::H1, |request| async move {
+            if request.uri().path() == "/hold" {
+                std::future::pending::<()>().await;
+            }
             let status = request.uri().path().trim_matches('/').parse();
             let status = status
                 .ok()
@@ -301,4 +306,55 @@ fn file_that_cannot_be_opened_drops_lines_until_it_can() {
     eventually("the file is opened", || file.exists());
     edge.get("/", "");
     edge.lines("later/a.log", 1);
+}
+
+/// Files that are renamed while requests are logged, by a program that sends SIGHUP and by one that does not.
+#[test]
+fn rotation_loses_and_doubles_no_line_of_any_file() {
+    const NAMES: [&str; 3] = ["one", "two", "three"];
+    let each = |text: fn(&str) -> String| NAMES.map(text).join(", ");
+    let config = each(|name| {
+        let format = format!("{{text: '{name} %REQ(:PATH)%'}}");
+        format!(
+            "{{name: {name}, envoyFileAccessLog: {{path: FILES/{name}.log, logFormat: {format}}}}}"
+        )
+    });
+    let names = each(|name| format!("{{name: {name}}}"));
+    let spec = format!("{{accessLogging: [{{providers: [{names}]}}]}}");
+    let config = format!("extensionProviders: [{config}]\n");
+    let edge = Edge::start(&config, &[&telemetry("log", "default", &spec)]);
+    let rename = |to: &str| {
+        for name in NAMES {
+            let to = edge.file(&format!("{name}.{to}"));
+            fs::rename(edge.file(&format!("{name}.log")), to).unwrap();
+        }
+    };
+    for number in 0..300 {
+        match number {
+            // with lines that have not been written yet
+            100 => {
+                rename("first");
+                edge.proxy.signal("HUP");
+            }
+            150 => eventually("the files are opened again", || {
+                let mut names = NAMES.iter();
+                names.all(|name| edge.file(&format!("{name}.log")).exists())
+            }),
+            200 => rename("second"),
+            _ => {}
+        }
+        edge.get(&format!("/{number}"), "");
+    }
+    for name in NAMES {
+        let mut expected: Vec<String> =
+            (0..300).map(|number| format!("{name} /{number}")).collect();
+        expected.sort();
+        eventually("all lines are written once", || {
+            let files = ["first", "second", "log"];
+            let files = files.map(|end| edge.file(&format!("{name}.{end}")));
+            let mut written: Vec<String> = files.iter().flat_map(|file| lines(file)).collect();
+            written.sort();
+            written == expected
+        });
+    }
 }

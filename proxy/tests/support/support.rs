@@ -16,6 +16,8 @@ pub mod client;
 pub mod dns;
 #[path = "downstream.rs"]
 pub mod downstream;
+#[path = "envoy.rs"]
+pub mod envoy;
 #[path = "frames.rs"]
 pub mod frames;
 #[path = "mesh.rs"]

@@ -1,12 +1,16 @@
 //! TLS of the mesh: `enableAutoMtls`, `meshMTLS`, `tlsDefaults` and `caCertificates`.
 
+use std::path::Path;
+
 use rustls::version::{TLS12, TLS13};
 
 use super::Mesh;
-use crate::support::mesh::{documents, gateway, routes};
+use crate::support::eventually;
+use crate::support::mesh::{documents, everything_to, gateway, routes};
+use crate::support::origin::{Back, Origin};
 use crate::support::pki::Authority;
 use crate::support::proxy::Start;
-use crate::support::tls::{Visitor, credential, server};
+use crate::support::tls::{Visitor, credential, files, server};
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::upstream_tls::{get, rule};
 use crate::workload_identity::Workload;
@@ -150,4 +154,58 @@ async fn servers_without_settings_of_their_own_get_those_of_the_mesh() {
         ];
         assert_eq!(found, expected, "{config}");
     }
+}
+
+/// The proxy stays in its trust domain, and workloads of another one become its own.
+#[test]
+fn aliases_of_the_trust_domain_follow_the_mesh() {
+    let workload = Workload::of(OWN);
+    let origin = workload.endpoint("spiffe://old.example/ns/shop/sa/web");
+    let account = "{address: 127.0.0.1, serviceAccount: web, ";
+    let entry = service(&origin)
+        .replace("{address: 127.0.0.1, ", account)
+        .replace("{name: a}", "{name: a, namespace: shop}");
+    let mesh = start(&workload, &[entry], "{}\n");
+    assert_eq!(get(&mesh.proxy).status, 503);
+    mesh.configure("trustDomainAliases: [old.example]\n");
+    assert_eq!(get(&mesh.proxy).status, 200);
+    mesh.configure("{}\n");
+    assert_eq!(get(&mesh.proxy).status, 503);
+}
+
+#[test]
+fn trust_in_the_collector_follows_the_mesh() {
+    let (ca, other) = (Authority::new("ca"), Authority::new("other"));
+    let directory = tempfile::tempdir().unwrap();
+    let paths = files(
+        directory.path(),
+        &[("ca.pem", &*ca.pem()), ("other.pem", &other.pem())],
+    );
+    let collector = TlsOrigin::start(Speaks::H1, &Terms::new(&ca.server(&["localhost"])));
+    let (url, start) = (
+        format!("https://localhost:{}", collector.address.port()),
+        Start::new(),
+    );
+    let mesh = everything_to(start.edge(), &Origin::named(Back::H1, "hello"));
+    let start = start
+        .file("mesh.yaml", mesh)
+        .args(["--otlp-endpoint", &url, "--trace-sampling", "100"])
+        .env("OTEL_BSP_SCHEDULE_DELAY", "10");
+    let config = |trusted: &Path| {
+        let trusted = trusted.display();
+        format!(
+            "defaultConfig: {{tracing: {{tlsSettings: {{mode: SIMPLE, caCertificates: {trusted}}}}}}}\n"
+        )
+    };
+    let mesh = Mesh::start(start, &config(&paths[1]));
+    let exports = |result| {
+        let labels = [("signal", "traces"), ("result", result)];
+        mesh.proxy.metric("strait_otlp_exports_total", &labels)
+    };
+    get(&mesh.proxy);
+    eventually("the export has failed", || exports("retried") >= 1.0);
+    assert_eq!(exports("ok"), 0.0);
+    mesh.configure(&config(&paths[0]));
+    get(&mesh.proxy);
+    eventually("spans are exported", || exports("ok") >= 1.0);
 }

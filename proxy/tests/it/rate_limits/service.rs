@@ -363,7 +363,7 @@ fn service_can_be_a_provider_of_the_mesh_configuration() {
     let provider =
         "{service: ratelimit.test, port: 80, timeout: 10s, domain: shop, failOpen: false}";
     let provider = format!("extensionProviders: [{{name: l, envoyRateLimitGrpc: {provider}}}]\n");
-    std::fs::write(config.path(), provider).unwrap();
+    std::fs::write(config.path(), &provider).unwrap();
     let proxy = start
         .args(["--labels", "istio=ingressgateway"])
         .args(["--mesh-config", config.path().to_str().unwrap()])
@@ -375,6 +375,15 @@ fn service_can_be_a_provider_of_the_mesh_configuration() {
     };
     assert_eq!(status(), 429);
     assert_eq!(service_here.asked.lock().unwrap()[0].domain, "shop");
+    let generation = || proxy.metric("strait_config_generation", &[]);
+    let before = generation();
+    let changed = provider.replace("domain: shop", "domain: other");
+    std::fs::write(config.path(), changed).unwrap();
+    eventually("the change is in effect", || generation() > before);
+    assert_eq!(status(), 429);
+    let domain = |asked: &RateLimitRequest| asked.domain.clone();
+    let last = service_here.asked.lock().unwrap().last().map(domain);
+    assert_eq!(last.as_deref(), Some("other"));
     drop(service_here);
     eventually("the proxy fails closed", || status() == 500);
 }

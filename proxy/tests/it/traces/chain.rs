@@ -1,29 +1,15 @@
 //! Strait and Envoy in a row decide alike, in both orders. Skipped, with a message, on machines without Envoy.
 
 use std::collections::BTreeSet;
-use std::process::{Child, Command, Stdio};
 
 use super::*;
+use crate::support::envoy::Envoy;
 use crate::support::mesh::everything_to_address;
 use crate::support::proxy::free_address;
-use crate::support::{eventually, until};
+use crate::support::until;
 
 const SAMPLED: &str = "10";
 const REQUESTS: usize = 400;
-
-/// Running Envoy, killed on drop.
-struct Envoy {
-    child: Child,
-    address: SocketAddr,
-    _directory: tempfile::TempDir,
-}
-
-impl Drop for Envoy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn cluster(name: &str, address: SocketAddr, more: &str) -> String {
     let (ip, port) = (address.ip(), address.port());
@@ -66,45 +52,6 @@ fn config(address: SocketAddr, next: SocketAddr, collector: SocketAddr) -> Strin
     )
 }
 
-impl Envoy {
-    #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
-    fn start(address: SocketAddr, next: SocketAddr, collector: &Collector) -> Option<Self> {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("envoy.yaml");
-        std::fs::write(&path, config(address, next, collector.address())).unwrap();
-        let log = std::fs::File::create(directory.path().join("envoy.log")).unwrap();
-        let child = Command::new("envoy")
-            .args([
-                "--concurrency",
-                "1",
-                "--disable-hot-restart",
-                "-l",
-                "warn",
-                "-c",
-            ])
-            .arg(path)
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn();
-        let child = match child {
-            Ok(child) => child,
-            Err(error) => {
-                eprintln!("skipped: `envoy` cannot be run: {error}");
-                return None;
-            }
-        };
-        let envoy = Self {
-            child,
-            address,
-            _directory: directory,
-        };
-        eventually("Envoy listens", || {
-            std::net::TcpStream::connect(address).is_ok()
-        });
-        Some(envoy)
-    }
-}
-
 fn traces(collector: &Collector) -> BTreeSet<String> {
     collector.spans().iter().map(Span::trace).collect()
 }
@@ -126,14 +73,11 @@ async fn envoy_samples_the_same_requests() {
         } else {
             origin.address
         };
-        let Some(envoy) = Envoy::start(address, behind, &of_envoy) else {
+        let config = config(address, behind, of_envoy.address());
+        let Some(_envoy) = Envoy::start(&config, &[address]) else {
             return;
         };
-        let first = if envoy_first {
-            envoy.address
-        } else {
-            proxy.edge
-        };
+        let first = if envoy_first { address } else { proxy.edge };
         let mut client = Client::connect(Front::H1, first).await;
         for _ in 0..REQUESTS {
             assert_eq!(client.call(with(&[])).await.status, 200);

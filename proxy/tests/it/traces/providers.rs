@@ -194,14 +194,24 @@ async fn address_of_zipkin_gets_spans_until_a_provider_does() {
     let spans = receiver.wait(2).await;
     let seen = origin.only();
     assert_eq!(seen.header("x-b3-traceid"), spans[0]["traceId"].as_str());
+    let generation = || proxy.metric("strait_config_generation", &[]);
+    let (before, other) = (generation(), Receiver::start());
+    let [from, to] = [at, other.origin.address].map(|address| address.port().to_string());
+    std::fs::write(config.path(), text.replace(&from, &to)).unwrap();
+    until("the other address is in effect", async || {
+        generation() > before
+    })
+    .await;
+    get().await;
+    other.wait(2).await;
     let telemetry = "apiVersion: telemetry.istio.io/v1\nkind: Telemetry\n\
                      metadata: {name: all, namespace: istio-system}\n\
                      spec: {tracing: [{providers: [{name: p}], randomSamplingPercentage: 100}]}";
-    let generation = || proxy.metric("strait_config_generation", &[]);
     let before = generation();
     proxy.write("mesh.yaml", documents([&*mesh, telemetry]));
     until("the provider is in effect", async || generation() > before).await;
     get().await;
     collector.wait(2).await;
     receiver.wait(2).await;
+    other.wait(2).await;
 }

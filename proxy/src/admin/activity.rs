@@ -1,4 +1,4 @@
-//! What the proxy has done since its start, as counts from which readers make rates: `/activity`, `strait top`, and the live page.
+//! Counts since the start of the proxy, from which readers make rates: `/activity`, `strait top`, and the live page.
 //!
 //! Only rules, destinations and endpoints that have had a request are listed.
 

@@ -65,7 +65,7 @@ pub(super) fn counts(state: &AdminState, _: Query<'_>) -> Reply {
     Reply::json(&(state.live.activity)())
 }
 
-/// What is on the screen.
+/// Query of a live page: the part of the data on its screen.
 #[derive(Clone, Debug, PartialEq)]
 struct Shown {
     table: Option<View>,

@@ -24,7 +24,7 @@ pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 /// Maximum number of live pages that are open.
 pub(super) const LIVE_PAGES_MAX: usize = 16;
 
-/// What the live page is made from.
+/// Sources of the live page.
 pub struct LiveSources {
     /// Counts, with the newest events and the rejected resources.
     pub activity: Source<Activity>,
@@ -58,7 +58,7 @@ pub struct AdminState {
     pub certificates: Source<Vec<CertificateView>>,
     /// Clusters with their endpoints.
     pub clusters: Source<Vec<ClusterView>>,
-    /// What the live page is made from.
+    /// Sources of the live page.
     pub live: Arc<LiveSources>,
     /// Health events of endpoints, oldest first.
     pub events: Source<Vec<EventView>>,

@@ -22,7 +22,7 @@ use crate::telemetry::{
 
 const USAGE: &str = "\
 /tap?all                       finished requests as they end, as `strait tap` shows them
-/tap?host=shop.example         only of a host; `*` stands for any characters
+/tap?host=shop.example         only of a host; `*` matches any characters
   &path=/cart*                 path; with a query if the pattern has one
   &method=POST  &listener=8080  &header:x-user=u7
   &status=5xx                  or 503, or 500-504

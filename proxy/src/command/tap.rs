@@ -15,7 +15,7 @@ cluster and endpoint, the attempts with the reason of each, and the time of each
 tracing, changes nothing, and costs the proxy nothing while no tap is open. Bodies and headers are not shown; values \
 of query parameters that are credentials are REDACTED.
 
-Filters, all of which must hold; `*` stands for any characters, and a name may be given again for another value:
+Filters, all of which must hold; `*` matches any characters, and a name may be given again for another value:
   host=shop.example   path=/cart*          method=POST           listener=8080
   header:x-user=u7    status=5xx, 503      flag=UH               slower=200ms
   rule=testers        destination=cart.*   cluster=c2            endpoint=10.0.0.1:*

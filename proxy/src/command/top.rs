@@ -130,7 +130,7 @@ fn once(args: &TopArgs) -> u8 {
     let rates = read(&args.admin).and_then(|before| {
         thread::sleep(args.interval);
         let after = read(&args.admin)?;
-        Rates::between(&before, &after).ok_or_else(|| "the proxy has begun anew".to_owned())
+        Rates::between(&before, &after).ok_or_else(|| "the proxy was restarted".to_owned())
     });
     let rates = match rates {
         Ok(rates) => rates,

@@ -139,7 +139,7 @@ impl OpenTaps {
         self.0.is_empty()
     }
 
-    /// Finds the taps that a request with this head may match, and the number of those that match beyond their rate.
+    /// Finds the taps that a request with this head may match, and the number of taps that match beyond their rate.
     pub fn find(&self, head: &TapHead<'_>) -> (TapSet, u64) {
         let (mut set, mut over_rate) = (TapSet::default(), 0);
         for (at, tap) in self.0.iter().enumerate() {

@@ -105,7 +105,7 @@ pub fn sort(rows: &mut [&RateRow], column: Column, is_reversed: bool) {
 pub struct RateRow {
     /// Host, rule, destination, cluster or endpoint.
     pub name: String,
-    /// What belongs to it: file and line of a rule, service and cluster of an endpoint.
+    /// Description: file and line of a rule, service and cluster of an endpoint.
     pub about: String,
     /// Finished requests per second; of an endpoint, attempts.
     pub rate: f64,
@@ -201,7 +201,7 @@ impl Counts {
 type Table = BTreeMap<String, Counts>;
 
 impl Rates {
-    /// Makes the rates between two readings; `None` if the process has begun anew between them.
+    /// Makes the rates between two readings; `None` if the process was restarted between them.
     pub fn between(before: &Activity, after: &Activity) -> Option<Self> {
         let seconds = after.at_seconds - before.at_seconds;
         if seconds <= 0.0 {

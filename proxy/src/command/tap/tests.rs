@@ -61,9 +61,9 @@ fn whole() -> TappedRequest {
     request
 }
 
-/// Compares an object with its schema; `is_whole` if all properties are there, else only those that are required.
+/// Compares an object with its schema; `is_whole` if all properties are there, else only the required.
 fn compare(value: &Value, schema: &Value, is_whole: bool) {
-    match (value, &*schema["type"].as_str().unwrap_or("enum")) {
+    match (value, schema["type"].as_str().unwrap_or("enum")) {
         (Value::Object(fields), "object") => {
             let found: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
             let expected: BTreeSet<&str> = match is_whole {

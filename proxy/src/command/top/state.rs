@@ -1,4 +1,4 @@
-//! What the screen of `strait top` shows: the table, its order, and the part that is seen. Keys change it.
+//! State of the screen of `strait top`: the table, its order, and the part that is seen. Keys change it.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -1,6 +1,6 @@
 //! Texts with `*` for any characters.
 
-/// Text in which each `*` stands for any number of characters.
+/// Text in which each `*` matches any number of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     text: Box<str>,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asterisk_stands_for_any_characters() {
+    fn asterisk_matches_any_characters() {
         for (pattern, text, expected) in [
             ("/cart", "/cart", true),
             ("/cart", "/cart/1", false),

@@ -171,7 +171,7 @@ fn changes_are_new_events_and_those_of_the_configuration() {
 }
 
 #[test]
-fn process_that_begins_anew_has_no_interval() {
+fn restarted_process_has_no_interval() {
     let [before, mut after] = readings();
     after.at_seconds = 1.0;
     assert_eq!(Rates::between(&before, &after), None);

@@ -1,4 +1,4 @@
-//! What a tap shows of a finished request.
+//! A finished request as taps show it.
 
 use std::time::{Duration, SystemTime};
 

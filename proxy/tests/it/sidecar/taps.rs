@@ -19,7 +19,7 @@ fn tap_of_a_sidecar_shows_both_directions() {
     assert_eq!(get(&mut out, "other").status, 200);
     let request = tap.request();
     assert_eq!((&*request.direction, request.status), ("outbound", 200));
-    assert_eq!(request.listener, "10.96.0.2:80");
+    assert!(request.listener.ends_with(":80"), "{request:?}");
     let destination = request.destination.unwrap();
     assert_eq!(destination.host, "other.default.svc.cluster.local");
     assert_eq!(request.endpoint, Some(other.address.to_string()));

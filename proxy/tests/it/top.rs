@@ -23,13 +23,13 @@ fn world() -> (Origin, Origin, Proxy) {
     let (first, second) = (Origin::named(Back::H1, "v1"), Origin::named(Back::H1, "v2"));
     let start = Start::new();
     let rules = "\
-- name: two
+- name: beta
   match: [{uri: {prefix: /two}}]
   route: [{destination: {host: web.test, subset: v2}}]
-- name: one
+- name: alpha
   match: [{uri: {prefix: /one}}]
   route: [{destination: {host: web.test, subset: v1}}]
-- name: none
+- name: gamma
   match: [{uri: {prefix: /none}}]
   fault: {abort: {percentage: {value: 100}, httpStatus: 503}}
   route: [{destination: {host: web.test, subset: v1}}]";
@@ -82,7 +82,7 @@ async fn counts_are_those_of_rules_destinations_and_endpoints_in_use() {
             (&requests.into(), &0.into())
         );
     }
-    for (rule, requests, failed) in [("one", 3, 0), ("two", 2, 0), ("none", 1, 1)] {
+    for (rule, requests, failed) in [("alpha", 3, 0), ("beta", 2, 0), ("gamma", 1, 1)] {
         let rule = find("rules", "rule", rule);
         assert_eq!(
             (&rule["requests"], &rule["failed"]),

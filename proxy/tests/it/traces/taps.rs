@@ -42,7 +42,7 @@ async fn tap_leaves_exported_spans_as_they_are() {
     let request = tap.request();
     assert_eq!(request.attempts.len(), 1);
     let spans = world.collector.wait(6).await;
-    // servers come first: the last one of each kind is compared with the one before, which used a pooled connection as well
+    // servers come first: the last one of each kind is compared with the one before
     for (last, expected) in [(&spans[2], &before[1]), (&spans[5], &before[3])] {
         assert_eq!(shape(last), shape(expected));
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Activity;
-use super::rates::{RateRow, Rates};
+use super::rates::{ClusterRate, RateRow, Rates};
 
-/// Maximum number of rules whose links are shown: those with most requests.
+/// Maximum number of rules whose links are shown, and of services without rules: those with most requests.
 const RULES_MAX: usize = 30;
 
 /// Maximum number of endpoints of each service and cluster.
@@ -29,8 +29,8 @@ pub struct Link {
     pub failed: f64,
 }
 
-/// Links of the rules whose name, hosts or services contain a text, and whether there are more rules. Requests of a rule with
-/// several services are split by weight.
+/// Links of the rules whose name, hosts or services contain a text, and of services without rules, and whether there are more.
+/// Requests of a rule with several services are split by weight.
 pub fn links(rates: &Rates, after: &Activity, search: &str) -> (Vec<Link>, bool) {
     let rows: BTreeMap<&str, &RateRow> = rates.rules.iter().map(|row| (&*row.name, row)).collect();
     let mut rules: Vec<_> = after
@@ -56,7 +56,7 @@ pub fn links(rates: &Rates, after: &Activity, search: &str) -> (Vec<Link>, bool)
             sums.add(host.clone(), service, rate * share, failed * share);
         }
     }
-    let services: Vec<String> = sums.names_of("service");
+    let (services, has_more) = services(&sums, rates, search);
     for row in &rates.by_cluster {
         if services.contains(&row.host) {
             let (from, to) = (
@@ -79,7 +79,28 @@ pub fn links(rates: &Rates, after: &Activity, search: &str) -> (Vec<Link>, bool)
             sums.add(from, to, row.rate, 0.0);
         }
     }
-    (sums.links(), is_cut)
+    (sums.links(), is_cut || has_more)
+}
+
+/// Services of the rules, and others whose host contains the text, since many services have no rules; whether there are more.
+fn services(sums: &Sums, rates: &Rates, search: &str) -> (Vec<String>, bool) {
+    let mut services = sums.names_of("service");
+    let mut others: Vec<&ClusterRate> = rates
+        .by_cluster
+        .iter()
+        .filter(|row| row.rate > 0.0 && row.host.contains(search) && !services.contains(&row.host))
+        .collect();
+    others.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+    for row in others {
+        if services.contains(&row.host) {
+            continue;
+        }
+        if services.len() >= RULES_MAX {
+            return (services, true);
+        }
+        services.push(row.host.clone());
+    }
+    (services, false)
 }
 
 #[derive(Default)]

@@ -29,6 +29,7 @@ export const table = (kind) => ({ main, stream }) => {
     stream(asked);
   };
   const drawHead = () => {
+    const focused = [...head.children].indexOf(document.activeElement?.parentElement);
     head.replaceChildren(
       ...COLUMNS.map(([column, title, style]) => {
         const isSorted = asked.sort === column;
@@ -37,6 +38,7 @@ export const table = (kind) => ({ main, stream }) => {
         return h('th', { scope: 'col', class: style, 'aria-sort': order }, h('button', { onclick: () => sortBy(column) }, title + (isSorted ? (isRising ? ' ▲' : ' ▼') : '')));
       }),
       h('th', { scope: 'col' }, 'About'));
+    head.children[focused]?.firstChild.focus?.();
   };
 
   const spacer = (rows) => {

@@ -27,7 +27,7 @@ await step('the page shows rates', async () => {
 
 await step('topology leads from the listener to endpoints', async () => {
   await page.locator('svg .node').nth(4).waitFor();
-  const names = await page.locator('svg text').allInnerTexts();
+  const names = await page.locator('svg text').allTextContents();
   for (const kind of ['listeners', 'hosts', 'services', 'clusters', 'endpoints']) assert.ok(names.includes(kind), names.join());
   await page.getByText('As a table').click();
   assert.ok((await page.locator('details table tbody tr').count()) >= 5);

@@ -123,6 +123,8 @@ impl Shown {
         let events = after.events.iter().filter(|event| is_new(event.number));
         let mut event = json!({
             "version": after.version,
+            // 0 in the first event, which has no rates
+            "interval_seconds": rates.interval_seconds,
             "generation": after.generation,
             "rejected": after.rejected,
             "active": after.requests_active,

@@ -34,7 +34,7 @@ function stream(query) {
   source.onmessage = (event) => {
     document.getElementById('problem').textContent = '';
     const message = JSON.parse(event.data);
-    sum(message);
+    if (message.interval_seconds > 0) sum(message);
     history.keep(message);
     current?.update?.(message);
   };

@@ -34,11 +34,17 @@ export const service = ({ main, stream, argument }) => {
     ], cluster.endpoints);
   }
 
-  const tiers = (cluster) => cluster.member_clusters.length === 0 ? [] : [simpleTable('Kubernetes clusters', [
+  const tiers = (cluster, rates) => {
+    if (cluster.member_clusters.length === 0) return [];
+    const seen = (key) => rates.filter((row) => row.about.split(' ')[1] === key.split('/').pop()).reduce((sum, row) => sum + row.rate, 0);
+    const total = cluster.member_clusters.reduce((sum, one) => sum + seen(one.cluster_key), 0);
+    return [simpleTable('Kubernetes clusters', [
     ['Cluster', '', (one) => one.cluster_key], ['Tier', 'number', (one) => String(one.tier)], ['Weight', 'number', (one) => String(one.weight)],
-    ['Share', 'number', (one) => share(one.share)],
+    ['Share wanted', 'number', (one) => share(one.share)],
+    ['Share seen', 'number', (one) => (total > 0 ? share(seen(one.cluster_key) / total) : '-')],
     ['State', '', (one) => h('span', { class: one.available ? 'good' : 'bad' }, one.available ? 'available' : 'not available')],
-  ], cluster.member_clusters)];
+    ], cluster.member_clusters)];
+  };
 
   const priorities = (cluster) => cluster.priorities.length < 2 ? [] : [simpleTable('Priorities', [
     ['Priority', 'number', (one) => String(cluster.priorities.indexOf(one))], ['Load', 'number', (one) => `${one.load}%`],
@@ -49,9 +55,9 @@ export const service = ({ main, stream, argument }) => {
     update(message) {
       if (!message.service) return;
       const { row, clusters } = message.service;
-      const sum = row ? `${rate(row.rate)} req/s, ${percent(failed(row))} failed, p50 ${ms(row.p50_ms)}, p99 ${ms(row.p99_ms)}` : 'No requests yet.';
+      const sum = row ? `${rate(row.rate)} req/s, ${percent(failed(row))} failed, p50 ${ms(row.p50_ms)}, p99 ${ms(row.p99_ms)}` : message.interval_seconds === 0 ? 'Measuring' : 'No requests yet.';
       box.replaceChildren(h('p', {}, sum), ...clusters.flatMap((cluster) => [
-        h('h2', {}, cluster.name), facts(cluster), ...tiers(cluster), ...priorities(cluster), endpoints(cluster, message.rows ?? []),
+        h('h2', {}, cluster.name), facts(cluster), ...tiers(cluster, message.rows ?? []), ...priorities(cluster), endpoints(cluster, message.rows ?? []),
       ]));
       if (clusters.length === 0) box.append(h('p', {}, 'The configuration has no such service.'));
     },

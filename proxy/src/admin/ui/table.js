@@ -61,6 +61,7 @@ export const table = (kind) => ({ main, stream }) => {
   return {
     update(message) {
       if (!message.rows) return;
+      if (message.interval_seconds === 0) { found.textContent = 'Measuring'; return; }
       found.textContent = `${message.total} rows`;
       const after = Math.max(0, message.total - message.from - message.rows.length);
       body.replaceChildren(spacer(message.from), ...message.rows.map(line), spacer(after));

@@ -52,6 +52,7 @@ export const topology = ({ main, stream }) => {
   return {
     update(message) {
       if (!message.links) return;
+      if (message.interval_seconds === 0) { note.textContent = 'Measuring'; return; }
       note.textContent = message.links.length ? (message.is_cut ? 'The busiest rules; search for others.' : '') : 'No requests yet.';
       // a focused link stays: it is redrawn only if what is shown has changed
       const focused = document.activeElement?.closest?.('svg a')?.getAttribute('href');
@@ -61,7 +62,7 @@ export const topology = ({ main, stream }) => {
         ['From', '', (link) => link.from[1]], ['To', '', (link) => link.to[1]],
         ['req/s', 'number', (link) => rate(link.rate)],
         ['Failed', 'number', (link) => percent(link.rate > 0 ? (link.failed / link.rate) * 100 : null)],
-      ], message.links));
+      ], [...message.links].sort((a, b) => KINDS.indexOf(a.from[0]) - KINDS.indexOf(b.from[0]))));
     },
     close: () => clearTimeout(timer),
   };

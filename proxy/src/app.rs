@@ -210,8 +210,10 @@ impl App {
         let workers = start_workers(&live, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
-        let exposition = reports.exposition(&telemetry, &log, &slot, &registry);
-        reports.push_metrics(&live, exposition)?;
+        reports.push_metrics(
+            &live,
+            reports.exposition(&telemetry, &log, &slot, &registry),
+        )?;
         let sources = pages::Sources {
             exposition: reports.exposition(&telemetry, &log, &slot, &registry),
             slot,

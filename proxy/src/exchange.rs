@@ -190,19 +190,17 @@ fn begin<'a>(
         let id = cleaned.request_id(request.headers());
         record.begin_trace(trace, traced, || Spans::begin(traced, origin, request, id));
     }
-    let is_first = connection.is_fresh.replace(false);
+    let accepted = connection.accepted.take();
     if let Some(open) = worker.taps() {
         let id = cleaned.request_id(request.headers());
-        record.begin_tap(
-            TapInput {
-                open,
-                snapshot,
-                origin,
-                id,
-                is_first,
-            },
-            request,
-        );
+        let input = TapInput {
+            open,
+            snapshot,
+            origin,
+            id,
+            accepted,
+        };
+        record.begin_tap(input, request);
     }
     (cleaned, record)
 }

@@ -111,9 +111,24 @@ impl Sources {
         }
     }
 
+    /// Makes the sources of the live page.
+    fn live_sources(&self) -> LiveSources {
+        let (slot, telemetry) = (Arc::clone(&self.slot), Arc::clone(&self.telemetry));
+        let (journal, quarantine) = (Arc::clone(&self.journal), Arc::clone(&self.quarantine));
+        let of_host = Arc::clone(&slot);
+        let activity = move || Activity {
+            version: build_info().version,
+            rejected: quarantined(&quarantine),
+            events: activity::newest(admin::event_views(&journal)),
+            ..activity::activity(&slot.load(), &telemetry, &journal)
+        };
+        let clusters_of = move |host: &str| admin::clusters_of(&of_host.load(), host);
+        LiveSources::new(Box::new(activity), Box::new(clusters_of))
+    }
+
     /// Makes the state of the admin server.
     pub fn admin(self) -> AdminState {
-        let readiness = self.readiness();
+        let (readiness, live) = (self.readiness(), self.live_sources());
         let (slot, status_table, found) = (self.slot, self.status_table, self.found);
         let (stage, identity) = (self.drain.clone(), Arc::new(self.settings.identity));
         let clusters = {
@@ -135,19 +150,6 @@ impl Sources {
                 }
                 views
             }
-        };
-        let live = {
-            let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
-            let (journal, quarantine) = (Arc::clone(&self.journal), Arc::clone(&self.quarantine));
-            let of_host = Arc::clone(&slot);
-            let activity = move || Activity {
-                version: build_info().version,
-                rejected: quarantined(&quarantine),
-                events: activity::newest(admin::event_views(&journal)),
-                ..activity::activity(&slot.load(), &telemetry, &journal)
-            };
-            let clusters_of = move |host: &str| admin::clusters_of(&of_host.load(), host);
-            Arc::new(LiveSources::new(Box::new(activity), Box::new(clusters_of)))
         };
         let dump = {
             let (slot, found) = (Arc::clone(&slot), found.clone());
@@ -178,7 +180,7 @@ impl Sources {
             readiness: Box::new(readiness),
             certificates: Box::new(move || certificates::views(&certificates)),
             clusters: Box::new(clusters),
-            live,
+            live: Arc::new(live),
             events: Box::new(move || admin::event_views(&journal)),
             listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),

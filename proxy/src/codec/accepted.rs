@@ -1,5 +1,6 @@
 //! A connection from its accept until its protocol is known.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -45,7 +46,7 @@ impl<A: Handler> Server<A> {
             member: this.connection_table.join(Arc::clone(&downstream.listener)),
             server: Rc::clone(this),
             downstream,
-            accepted: clock::now(),
+            accepted: Cell::new(Some(clock::now())),
             tls: None,
         })
     }
@@ -60,7 +61,8 @@ pub struct AcceptedConnection<A> {
     pub(super) socket: Socket,
     pub(super) member: ConnectionHandle,
     pub(super) downstream: Downstream,
-    pub(super) accepted: Instant,
+    /// Time of the accept, until the first request; requests after a time in which it was parked have none.
+    pub(super) accepted: Cell<Option<Instant>>,
     /// Result of the TLS handshake, if the proxy terminates TLS.
     pub(super) tls: Option<Rc<Handshake>>,
 }
@@ -201,7 +203,7 @@ impl<A: Handler> AcceptedConnection<A> {
         let handler = &self.server.handler;
         connection.server_header = handler.server_header(&connection.listener, *local);
         connection.tls = self.tls.clone();
-        connection.accepted = Some(self.accepted);
+        connection.accepted.set(self.accepted.take());
         Rc::new(connection)
     }
 

@@ -66,11 +66,7 @@ impl<A: Handler> AcceptedConnection<A> {
             Ok(encrypted) => encrypted,
             Err(failure) => {
                 tracing::debug!(remote = %downstream.remote, %failure, "TLS handshake failed");
-                server.count(if terms.version < TLS_1_2 {
-                    Counter::TlsVersion
-                } else {
-                    counter(failure.reason)
-                });
+                server.count(reason_of(terms.version, failure.reason));
                 server.count(Counter::TlsHandshakesFailed);
                 return None;
             }
@@ -182,6 +178,14 @@ fn client_cert(
             dns: names(false),
         },
     )
+}
+
+/// Counter of a failed handshake: that of the version, if the client supports none.
+fn reason_of(version: u16, reason: Reason) -> Counter {
+    match version {
+        ..TLS_1_2 => Counter::TlsVersion,
+        _ => counter(reason),
+    }
 }
 
 fn counter(reason: Reason) -> Counter {

@@ -13,6 +13,7 @@ mod phases;
 pub mod planned;
 mod refused;
 pub(in crate::exchange) mod spans;
+mod tap;
 pub(in crate::exchange) mod tapped;
 mod traced;
 

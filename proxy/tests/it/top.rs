@@ -31,14 +31,14 @@ fn world() -> (Origin, Origin, Proxy) {
   route: [{destination: {host: web.test, subset: v1}}]
 - name: gamma
   match: [{uri: {prefix: /none}}]
-  fault: {abort: {percentage: {value: 100}, httpStatus: 503}}
-  route: [{destination: {host: web.test, subset: v1}}]";
+  route: [{destination: {host: gone.test}}]";
     let endpoints = [(first.address, "v1"), (second.address, "v2")];
     let mesh = documents([
         gateway(&[start.edge()]),
         routes("all", "[a.test]", rules),
         service("web", Back::H1, &endpoints),
         subsets("web", &["v1", "v2"]),
+        service("gone", Back::H1, &[]),
     ]);
     let proxy = start.file("mesh.yaml", mesh).start();
     (first, second, proxy)
@@ -66,12 +66,14 @@ async fn counts_are_those_of_rules_destinations_and_endpoints_in_use() {
             .cloned()
             .unwrap_or_else(|| panic!("{value} in {after}"))
     };
+    let gone = find("destinations", "host", "gone.test");
+    assert_eq!((&gone["requests"], &gone["failed"]), (&1.into(), &1.into()));
     let web = find("destinations", "host", "web.test");
-    assert_eq!((&web["requests"], &web["failed"]), (&6.into(), &1.into()));
+    assert_eq!((&web["requests"], &web["failed"]), (&5.into(), &0.into()));
     let durations = web["durations"].as_array().unwrap().iter();
     assert_eq!(
         durations.map(|count| count.as_u64().unwrap()).sum::<u64>(),
-        6
+        5
     );
     let bounds = after["duration_bounds_ms"].as_array().unwrap().len();
     assert_eq!(web["durations"].as_array().unwrap().len(), bounds + 1);

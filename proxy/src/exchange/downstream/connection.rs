@@ -61,10 +61,8 @@ pub struct Connection {
     pub server_header: Option<HeaderValue>,
     /// TLS handshake results; `None` for plain text.
     pub tls: Option<Rc<Handshake>>,
-    /// Time of the accept; `None` for a connection that nothing was accepted for.
-    pub accepted: Option<Instant>,
-    /// Whether it had no request yet.
-    pub is_fresh: Cell<bool>,
+    /// Time of the accept, until the first request takes it.
+    pub accepted: Cell<Option<Instant>>,
     /// Endpoint at the address that the client dialed, in the cluster that used it last.
     dialed_endpoint: RefCell<Option<Rc<Endpoint>>>,
 }
@@ -172,8 +170,7 @@ impl Connection {
             }),
             server_header: None,
             tls: None,
-            accepted: None,
-            is_fresh: Cell::new(true),
+            accepted: Cell::new(None),
             dialed_endpoint: RefCell::default(),
         }
     }

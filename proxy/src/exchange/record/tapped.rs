@@ -1,17 +1,19 @@
-//! Requests that taps show: chosen by their head at the begin, and handed over at the end.
+//! Taps that may show a request: found by its head at the begin, and given the request at the end.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use hyper::Request;
 use hyper::header::HOST;
+use tokio::time::Instant;
 
-use super::Record;
 use super::end::End;
 use super::spans::{Spans, Tapped, TappedEnd};
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::worker::{SnapshotRef, Worker};
+use crate::runtime::clock;
 use crate::runtime::latest::LatestRef;
 use crate::snapshot::{Direction, Traced};
 use crate::telemetry::{Counter, OpenTaps, RequestRecord, TapHead, TapOutcome, TapResult, TapSet};
@@ -23,12 +25,12 @@ pub(in crate::exchange) struct TapInput<'a> {
     pub(in crate::exchange) origin: &'a Origin,
     /// The request id that goes upstream.
     pub(in crate::exchange) id: Option<&'a [u8]>,
-    /// Whether the request is the first of its connection.
-    pub(in crate::exchange) is_first: bool,
+    /// Time of the accept, if the request is the first of its connection.
+    pub(in crate::exchange) accepted: Option<Instant>,
 }
 
 /// Finds the taps that may show a request.
-fn find<B>(
+pub(super) fn find<B>(
     worker: &Worker,
     connection: &Connection,
     open: &OpenTaps,
@@ -59,7 +61,7 @@ fn find<B>(
 }
 
 /// Begins to keep what taps show of a request.
-fn begin<B>(
+pub(super) fn begin<B>(
     worker: &Worker,
     connection: &Connection,
     input: &TapInput<'_>,
@@ -78,7 +80,7 @@ fn begin<B>(
 }
 
 /// Hands a finished request to the taps that may show it.
-fn show(worker: &Worker, spans: &Spans, end: &TappedEnd<'_>) {
+pub(super) fn show(worker: &Worker, spans: &Spans, end: &TappedEnd<'_>) {
     let Some(tapped) = &spans.taps else { return };
     let record = end.end.record;
     let outcome = TapOutcome {
@@ -120,16 +122,16 @@ pub(super) fn show_refused(
         snapshot: &worker.snapshot(),
         origin: &Origin::of(connection, hops, is_sidecar, request.headers()),
         id: None,
-        is_first: connection.is_fresh.replace(false),
+        accepted: connection.accepted.take(),
     };
     let mut spans = begin(worker, connection, &input, request);
     spans.taps = Some(Tapped {
         open: input.open,
         set,
-        is_first: input.is_first,
+        accepted: input.accepted,
     });
-    let now = crate::runtime::clock::now();
-    let time = std::time::SystemTime::now();
+    let now = clock::now();
+    let time = SystemTime::now();
     let end = End {
         record,
         details,
@@ -149,36 +151,4 @@ pub(super) fn show_refused(
         time: time.checked_sub(record.duration).unwrap_or(time),
     };
     show(worker, &spans, &end);
-}
-
-impl Record {
-    /// Begins to keep what taps show of the request, if its head is as one of them says.
-    pub(in crate::exchange) fn begin_tap<B>(&mut self, input: TapInput<'_>, request: &Request<B>) {
-        let set = find(&self.worker, &self.connection, &input.open, request);
-        if set.is_empty() {
-            return;
-        }
-        let spans = match self.spans.take() {
-            Some(spans) => spans,
-            None => Box::new(begin(&self.worker, &self.connection, &input, request)),
-        };
-        self.spans.insert(spans).taps = Some(Tapped {
-            open: input.open,
-            set,
-            is_first: input.is_first,
-        });
-    }
-
-    /// Hands the request to taps.
-    pub(super) fn report_tapped(&self, spans: &Spans, end: &End<'_>) {
-        let end = TappedEnd {
-            end,
-            connection: &self.connection,
-            picked: self.picked.as_ref(),
-            target: self.target.as_ref(),
-            started: self.started,
-            time: self.start_time(),
-        };
-        show(&self.worker, spans, &end);
-    }
 }

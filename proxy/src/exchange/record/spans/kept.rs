@@ -66,8 +66,8 @@ pub(in crate::exchange) struct Spans {
 pub(in crate::exchange) struct Tapped {
     pub(in crate::exchange) open: LatestRef<OpenTaps>,
     pub(in crate::exchange) set: TapSet,
-    /// Whether the request is the first of its connection.
-    pub(in crate::exchange) is_first: bool,
+    /// Time of the accept, if the request is the first of its connection.
+    pub(in crate::exchange) accepted: Option<Instant>,
 }
 
 /// Parts of the client's head; clones of shared bytes, without copying text.

@@ -49,7 +49,7 @@ impl Spans {
             direction: direction(self.direction).to_owned(),
             client: self.client.ip().to_canonical().to_string(),
             client_identity: connection.peer().principal().map(str::to_owned),
-            connection: tapped.is_first.then(|| begun(connection, end.started)),
+            connection: tapped.accepted.map(|at| begun(at, end)),
             protocol: protocol(self.head.version).to_owned(),
             method: self.head.method.as_str().to_owned(),
             scheme: self.scheme.as_str().to_owned(),
@@ -122,11 +122,10 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
-fn begun(connection: &Connection, started: Instant) -> TappedConnection {
-    let accepted = connection.accepted.unwrap_or(started);
+fn begun(accepted: Instant, end: &TappedEnd<'_>) -> TappedConnection {
     TappedConnection {
-        accept_ms: millis(started.saturating_duration_since(accepted)),
-        tls_ms: connection.tls.as_ref().map(|tls| millis(tls.took)),
+        accept_ms: millis(end.started.saturating_duration_since(accepted)),
+        tls_ms: end.connection.tls.as_ref().map(|tls| millis(tls.took)),
     }
 }
 

@@ -190,7 +190,7 @@ fn begin<'a>(
         let id = cleaned.request_id(request.headers());
         record.begin_trace(trace, traced, || Spans::begin(traced, origin, request, id));
     }
-    let accepted = connection.accepted.take();
+    let handshake_micros = connection.tls.as_ref().map_or(0, |tls| tls.micros.take());
     if let Some(open) = worker.taps() {
         let id = cleaned.request_id(request.headers());
         let input = TapInput {
@@ -198,7 +198,7 @@ fn begin<'a>(
             snapshot,
             origin,
             id,
-            accepted,
+            handshake_micros,
         };
         record.begin_tap(input, request);
     }

@@ -31,8 +31,7 @@ pub use request_tags::{MetricChanges, RequestTags};
 pub use tap::{
     OpenTaps, TAP_QUEUE_MAX, TAP_RATE_DEFAULT, TAP_RATE_MAX, TAPS_MAX, TapCounts, TapFilter,
     TapHead, TapOutcome, TapReader, TapResult, TapSet, TapStyle, TapTiming, TappedAttempt,
-    TappedConnection, TappedDestination, TappedRequest, TappedRule, Taps, TooManyTaps, tap_line,
-    tap_rate,
+    TappedDestination, TappedRequest, TappedRule, Taps, TooManyTaps, tap_line, tap_rate,
 };
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, CloseReason, ConnectionProtocol,

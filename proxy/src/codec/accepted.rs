@@ -1,12 +1,9 @@
 //! A connection from its accept until its protocol is known.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-
-use tokio::time::Instant;
 
 use super::connection_table::ConnectionHandle;
 use super::handler::Handler;
@@ -17,7 +14,7 @@ use super::transport::Transport;
 use crate::exchange::Connection;
 use crate::exchange::downstream::connection::{DownstreamProtocol, Handshake};
 use crate::runtime::admission::AdmissionPermit;
-use crate::runtime::clock::{self, Tick};
+use crate::runtime::clock::Tick;
 use crate::runtime::interception::original_destination;
 use crate::snapshot::{Direction, Intake, ListenerKey, ProxyHeader, Service};
 use crate::telemetry::{CloseReason, ConnectionProtocol, Counter};
@@ -46,7 +43,6 @@ impl<A: Handler> Server<A> {
             member: this.connection_table.join(Arc::clone(&downstream.listener)),
             server: Rc::clone(this),
             downstream,
-            accepted: Cell::new(Some(clock::now())),
             tls: None,
         })
     }
@@ -61,8 +57,6 @@ pub struct AcceptedConnection<A> {
     pub(super) socket: Socket,
     pub(super) member: ConnectionHandle,
     pub(super) downstream: Downstream,
-    /// Time of the accept, until the first request; requests after a time in which it was parked have none.
-    pub(super) accepted: Cell<Option<Instant>>,
     /// Result of the TLS handshake, if the proxy terminates TLS.
     pub(super) tls: Option<Rc<Handshake>>,
 }
@@ -203,7 +197,6 @@ impl<A: Handler> AcceptedConnection<A> {
         let handler = &self.server.handler;
         connection.server_header = handler.server_header(&connection.listener, *local);
         connection.tls = self.tls.clone();
-        connection.accepted.set(self.accepted.take());
         Rc::new(connection)
     }
 

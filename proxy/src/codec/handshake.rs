@@ -1,5 +1,6 @@
 //! TLS termination: the handshake on a connection whose client hello was read.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -9,6 +10,7 @@ use traffic::certificate::PeerCertificate as _;
 
 use http::HeaderValue;
 use rustls::ServerConfig;
+use tokio::time::Instant;
 
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
@@ -18,7 +20,7 @@ use super::transport::Transport;
 use crate::exchange::downstream::client_cert;
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::downstream::peer_stats::PeerStats;
-use crate::runtime::clock::{self, Tick};
+use crate::runtime::clock::Tick;
 use crate::telemetry::Counter;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
 use crate::tls::{Identity, Name, Peer, ServerTls};
@@ -56,10 +58,9 @@ impl<A: Handler> AcceptedConnection<A> {
             socket,
             member,
             downstream,
-            accepted,
             ..
         } = *self;
-        let begun = clock::now();
+        let begun = Instant::now();
         let (socket, counts) = socket.into_handshake()?;
         let accept = Encrypted::accept(socket, terms.config);
         let encrypted = match within(accept, &member, terms.due).await {
@@ -94,7 +95,7 @@ impl<A: Handler> AcceptedConnection<A> {
             peer: peer.certificate.map(Box::new),
             own,
             server: Some(terms.server),
-            took: clock::now() - begun,
+            micros: Cell::new(u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX)),
             peer_stats: PeerStats::default(),
         });
         member.enter_session(&tls);
@@ -108,7 +109,6 @@ impl<A: Handler> AcceptedConnection<A> {
             socket: Socket::new(transport, counts),
             member,
             downstream,
-            accepted,
             tls: Some(tls),
         }))
     }

@@ -17,9 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 pub use self::filter::{TapFilter, TapHead, TapOutcome};
-pub use self::request::{
-    TapTiming, TappedAttempt, TappedConnection, TappedDestination, TappedRequest, TappedRule,
-};
+pub use self::request::{TapTiming, TappedAttempt, TappedDestination, TappedRequest, TappedRule};
 pub use self::text::{TapStyle, line as tap_line};
 use crate::runtime::clock;
 use crate::runtime::latest::{Slot, slot};

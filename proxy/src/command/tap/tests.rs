@@ -4,7 +4,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use super::*;
-use crate::telemetry::{TappedAttempt, TappedConnection, TappedDestination, TappedRule};
+use crate::telemetry::{TappedAttempt, TappedDestination, TappedRule};
 
 #[derive(Parser)]
 struct CommandLine {
@@ -34,10 +34,7 @@ fn whole() -> TappedRequest {
     };
     let mut request = TappedRequest {
         client_identity: some(),
-        connection: Some(TappedConnection {
-            accept_ms: 1.0,
-            tls_ms: Some(1.0),
-        }),
+        client_tls_ms: Some(1.0),
         request_id: some(),
         trace_id: some(),
         grpc_status: Some(1),

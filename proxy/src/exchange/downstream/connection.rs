@@ -4,8 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
 use traffic::certificate::{self, PeerCertificate as _};
 
 use hyper::header::HeaderValue;
@@ -61,8 +59,6 @@ pub struct Connection {
     pub server_header: Option<HeaderValue>,
     /// TLS handshake results; `None` for plain text.
     pub tls: Option<Rc<Handshake>>,
-    /// Time of the accept, until the first request takes it.
-    pub accepted: Cell<Option<Instant>>,
     /// Endpoint at the address that the client dialed, in the cluster that used it last.
     dialed_endpoint: RefCell<Option<Rc<Endpoint>>>,
 }
@@ -87,8 +83,8 @@ pub struct Handshake {
     /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` if the peer presented no
     /// certificate.
     pub client_cert: Option<HeaderValue>,
-    /// Duration of the handshake.
-    pub took: Duration,
+    /// Duration of the handshake in microseconds, until the first request takes it.
+    pub micros: Cell<u32>,
     /// Metrics with the peer's identity.
     pub peer_stats: PeerStats,
 }
@@ -170,7 +166,6 @@ impl Connection {
             }),
             server_header: None,
             tls: None,
-            accepted: Cell::new(None),
             dialed_endpoint: RefCell::default(),
         }
     }

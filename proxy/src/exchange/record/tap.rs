@@ -26,7 +26,7 @@ impl Record {
         self.spans.insert(spans).taps = Some(Tapped {
             open: input.open,
             set,
-            accepted: input.accepted,
+            handshake_micros: input.handshake_micros,
         });
     }
 

@@ -5,7 +5,6 @@ use std::time::SystemTime;
 
 use hyper::Request;
 use hyper::header::HOST;
-use tokio::time::Instant;
 
 use super::end::End;
 use super::spans::{Spans, Tapped, TappedEnd};
@@ -25,8 +24,8 @@ pub(in crate::exchange) struct TapInput<'a> {
     pub(in crate::exchange) origin: &'a Origin,
     /// The request id that goes upstream.
     pub(in crate::exchange) id: Option<&'a [u8]>,
-    /// Time of the accept, if the request is the first of its connection.
-    pub(in crate::exchange) accepted: Option<Instant>,
+    /// Duration of the client's TLS handshake, if the request is the first of its connection; else 0.
+    pub(in crate::exchange) handshake_micros: u32,
 }
 
 /// Finds the taps that may show a request.
@@ -122,13 +121,13 @@ pub(super) fn show_refused(
         snapshot: &worker.snapshot(),
         origin: &Origin::of(connection, hops, is_sidecar, request.headers()),
         id: None,
-        accepted: connection.accepted.take(),
+        handshake_micros: connection.tls.as_ref().map_or(0, |tls| tls.micros.take()),
     };
     let mut spans = begin(worker, connection, &input, request);
     spans.taps = Some(Tapped {
         open: input.open,
         set,
-        accepted: input.accepted,
+        handshake_micros: input.handshake_micros,
     });
     let now = clock::now();
     let time = SystemTime::now();

@@ -17,9 +17,9 @@ pub struct TappedRequest {
     /// Identity of the client, if its certificate proves one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_identity: Option<String>,
-    /// Downstream connection, if the request is its first.
+    /// Milliseconds of the client's TLS handshake, if the request is the first of its connection.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connection: Option<TappedConnection>,
+    pub client_tls_ms: Option<f64>,
     /// Protocol of the client.
     pub protocol: String,
     /// Method.
@@ -70,17 +70,6 @@ pub struct TappedRequest {
     pub received_bytes: u64,
     /// Bytes of the response's body.
     pub sent_bytes: u64,
-}
-
-/// Begin of a downstream connection.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TappedConnection {
-    /// Milliseconds from the accept to the head of the first request.
-    pub accept_ms: f64,
-    /// Milliseconds of the TLS handshake among them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls_ms: Option<f64>,
 }
 
 /// A rule.

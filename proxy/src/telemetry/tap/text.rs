@@ -125,20 +125,12 @@ fn way(request: &TappedRequest, out: &mut String) {
 
 /// Phases that took time, in the order in which they happen; those of endpoints are of the last attempt.
 fn phases(request: &TappedRequest, out: &mut String) {
-    let connection = request.connection.iter();
-    let mut phases: Vec<(&str, f64)> = connection
-        .flat_map(|one| {
-            [
-                ("accept", one.accept_ms),
-                ("tls", one.tls_ms.unwrap_or(0.0)),
-            ]
-        })
-        .collect();
+    let mut phases = vec![("client tls", request.client_tls_ms.unwrap_or(0.0))];
     if let Some(last) = request.attempts.last() {
         phases.extend([
             ("wait", last.wait_ms),
             ("connect", last.connect_ms),
-            ("endpoint tls", last.tls_ms),
+            ("tls", last.tls_ms),
             ("first byte", last.first_byte_ms.unwrap_or(0.0)),
         ]);
         let head = last.begin_ms + last.total_ms;
@@ -202,7 +194,7 @@ fn milliseconds(time: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{TapTiming, TappedConnection};
+    use super::super::TapTiming;
     use super::*;
 
     fn request() -> TappedRequest {
@@ -260,10 +252,7 @@ mod tests {
     #[test]
     fn line_has_attempts_with_their_reasons() {
         let mut request = request();
-        request.connection = Some(TappedConnection {
-            accept_ms: 20.0,
-            tls_ms: Some(2.0),
-        });
+        request.client_tls_ms = Some(2.0);
         request.attempts_total = 2;
         let first = TappedAttempt {
             endpoint: "10.0.0.1:8080".to_owned(),
@@ -280,7 +269,7 @@ mod tests {
             ),
             "{text}"
         );
-        assert!(text.contains("[accept 20ms, tls 2.0ms, connect"), "{text}");
+        assert!(text.contains("[client tls 2.0ms, connect"), "{text}");
     }
 
     #[test]

@@ -66,8 +66,8 @@ pub(in crate::exchange) struct Spans {
 pub(in crate::exchange) struct Tapped {
     pub(in crate::exchange) open: LatestRef<OpenTaps>,
     pub(in crate::exchange) set: TapSet,
-    /// Time of the accept, if the request is the first of its connection.
-    pub(in crate::exchange) accepted: Option<Instant>,
+    /// Duration of the client's TLS handshake, if the request is the first of its connection; else 0.
+    pub(in crate::exchange) handshake_micros: u32,
 }
 
 /// Parts of the client's head; clones of shared bytes, without copying text.

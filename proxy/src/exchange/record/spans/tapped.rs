@@ -13,8 +13,8 @@ use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::runtime::dates;
 use crate::snapshot::{Direction, Route};
 use crate::telemetry::{
-    TapTiming, TappedAttempt, TappedConnection, TappedDestination, TappedRequest, TappedRule,
-    is_credential, is_signature, redacted,
+    TapTiming, TappedAttempt, TappedDestination, TappedRequest, TappedRule, is_credential,
+    is_signature, redacted,
 };
 use traffic::trace::TraceContext;
 
@@ -49,7 +49,8 @@ impl Spans {
             direction: direction(self.direction).to_owned(),
             client: self.client.ip().to_canonical().to_string(),
             client_identity: connection.peer().principal().map(str::to_owned),
-            connection: tapped.accepted.map(|at| begun(at, end)),
+            client_tls_ms: (tapped.handshake_micros > 0)
+                .then(|| f64::from(tapped.handshake_micros) / 1000.0),
             protocol: protocol(self.head.version).to_owned(),
             method: self.head.method.as_str().to_owned(),
             scheme: self.scheme.as_str().to_owned(),
@@ -119,13 +120,6 @@ fn protocol(version: Version) -> &'static str {
         Version::HTTP_2 => "HTTP/2",
         Version::HTTP_10 => "HTTP/1.0",
         _ => "HTTP/1.1",
-    }
-}
-
-fn begun(accepted: Instant, end: &TappedEnd<'_>) -> TappedConnection {
-    TappedConnection {
-        accept_ms: millis(end.started.saturating_duration_since(accepted)),
-        tls_ms: end.connection.tls.as_ref().map(|tls| millis(tls.took)),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::support::mesh::{documents, everything_to, gateway, routes, service, w
 use crate::support::origin::{Back, Origin, empty};
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start};
+use crate::support::tls::{self, Edge};
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::support::{DEADLINE, eventually, until};
 
@@ -149,6 +150,19 @@ async fn request_is_shown_with_rule_way_and_phases_while_tracing_is_off() {
     until("the tap is closed", async || open_taps(&proxy) == 0.0).await;
     client.get("/after").await;
     assert_eq!(shown(&proxy, "sent"), 2.0);
+}
+
+#[tokio::test]
+async fn first_request_of_a_connection_has_the_time_of_its_handshake() {
+    let edge = Edge::simple(&["a.example"]);
+    let mut tap = Tap::open(&edge.proxy, &["-o", "json", "--max", "2"]);
+    let mut client = edge.visitor().client(Front::H1, "a.example").await.unwrap();
+    for _ in 0..2 {
+        client.call(tls::get("a.example", "/")).await;
+    }
+    let (first, second) = (tap.request(), tap.request());
+    assert!(first.client_tls_ms.unwrap() > 0.0, "{first:?}");
+    assert_eq!((second.client_tls_ms, &*second.scheme), (None, "https"));
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ use message::local_reply::LocalReply;
 use record::log::LogFields;
 use record::log_choice::LogChoice;
 use record::spans::Spans;
+use record::tapped::TapInput;
 use record::{Ending, Record};
 use select::context::{LookupContext, RequestContext};
 use select::find_route::{self, Found};
@@ -190,6 +191,18 @@ fn begin<'a>(
     if let Some((traced, trace)) = traced.zip(trace) {
         let id = cleaned.request_id(request.headers());
         record.begin_trace(trace, traced, || Spans::begin(traced, origin, request, id));
+    }
+    let handshake_micros = connection.tls.as_ref().map_or(0, |tls| tls.micros.take());
+    if let Some(open) = worker.taps() {
+        let id = cleaned.request_id(request.headers());
+        let input = TapInput {
+            open,
+            snapshot,
+            origin,
+            id,
+            handshake_micros,
+        };
+        record.begin_tap(input, request);
     }
     (cleaned, record)
 }

@@ -4,6 +4,7 @@
 //! the closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.
 
 mod accepts;
+pub mod activity;
 mod app_probers;
 mod certs;
 mod cluster_views;
@@ -19,6 +20,7 @@ mod health;
 mod home;
 mod hosts;
 mod listeners;
+mod live;
 mod logging;
 mod page;
 mod pages;
@@ -26,16 +28,18 @@ mod reply;
 mod server;
 mod state;
 mod stats;
+mod tap;
+mod ui;
 pub mod view;
 
 pub use app_probers::AppProbers;
-pub use cluster_views::{clusters as cluster_views, service_states};
+pub use cluster_views::{clusters as cluster_views, clusters_of, service_states};
 pub use dump::{DumpedResources, dump};
 pub use events::views as event_views;
 pub use hosts::{ADMIN_HOSTS_MAX, AdminHosts};
 pub use page::PageSet;
 pub use server::{AdminLimits, serve};
-pub use state::{AdminState, Explainer, Source};
+pub use state::{AdminState, Explainer, LiveSources, Source};
 
 /// Default address of the admin server: this machine only.
 pub const DEFAULT_ADDRESS: std::net::SocketAddr =

@@ -52,7 +52,8 @@ use crate::runtime::drain;
 use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, AccessLogSettings, AccessLogTarget, AccessLogger, Exposition, LogControl,
-    MetricPush, OtlpTotals, PropagationStats, RequestLabels, RequestStats, Telemetry, WorkerId,
+    MetricPush, OtlpTotals, PropagationStats, RequestLabels, RequestStats, Taps, Telemetry,
+    WorkerId,
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
@@ -209,8 +210,10 @@ impl App {
         let workers = start_workers(&live, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
-        let exposition = reports.exposition(&telemetry, &log, &slot, &registry);
-        reports.push_metrics(&live, exposition)?;
+        reports.push_metrics(
+            &live,
+            reports.exposition(&telemetry, &log, &slot, &registry),
+        )?;
         let sources = pages::Sources {
             exposition: reports.exposition(&telemetry, &log, &slot, &registry),
             slot,
@@ -222,6 +225,7 @@ impl App {
             drain: trigger,
             quit: Arc::clone(&quit),
             telemetry,
+            taps: reports.taps.clone(),
             settings: settings.clone(),
             live,
             logging: log,
@@ -396,6 +400,7 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
 struct Reports {
     access_log: Arc<AccessLog>,
     traces: Traces,
+    taps: Taps,
     /// Counts of requests with metrics; `None` if none are sent.
     push_totals: Option<Arc<OtlpTotals>>,
     push: Option<MetricPush>,
@@ -410,6 +415,7 @@ impl Reports {
         Ok(Self {
             access_log: Arc::new(open_access_log(settings)?),
             traces: Traces::new(settings, live, telemetry),
+            taps: Taps::default(),
             push_totals: settings.exports.metrics.as_ref().map(|_| Arc::default()),
             push: None,
         })
@@ -501,6 +507,7 @@ fn sender_parts(
         unrouted: unrouted(&telemetry),
         access_log: AccessLogger::off(),
         traces: TraceParts::default(),
+        taps: Taps::default(),
         registry: Arc::clone(&registry),
         settings: Arc::clone(&settings),
         resolve: None,
@@ -540,7 +547,7 @@ fn start_workers(
         Arc::clone(&shared.telemetry),
         Arc::clone(&reports.access_log),
     );
-    let trace_parts = reports.traces.parts();
+    let (trace_parts, taps) = (reports.traces.parts(), reports.taps.clone());
     let make = move |id: WorkerId| {
         let parts = WorkerParts {
             id,
@@ -549,6 +556,7 @@ fn start_workers(
             unrouted: Arc::clone(&unrouted),
             access_log: access_log.logger(id),
             traces: trace_parts(id),
+            taps: taps.clone(),
             registry: Arc::clone(&registry),
             settings: Arc::clone(&exchange),
             resolve: resolve.clone(),

@@ -22,7 +22,6 @@ pub mod demo;
 
 pub mod diff;
 
-mod duration;
 mod exit;
 
 pub mod explain;
@@ -46,7 +45,11 @@ mod precedence;
 
 pub mod run;
 
+pub mod tap;
+
 pub mod test;
+
+pub mod top;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -99,6 +102,10 @@ pub enum Command {
     Diff(Box<diff::DiffArgs>),
     /// Test routes as code is tested: requests, and what must become of them
     Test(test::TestArgs),
+    /// Show the requests of a running proxy as they end
+    Tap(tap::TapArgs),
+    /// Show rates, failures and latency of a running proxy
+    Top(top::TopArgs),
     /// Tell whether the proxy on this machine is ready, by the exit code
     Health(health::HealthArgs),
     /// Wait until the proxy on this machine is ready
@@ -213,6 +220,8 @@ fn dispatch(command: &Command) -> u8 {
         Command::Explain(args) => explain::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Test(args) => test::run(args),
+        Command::Tap(args) => tap::run(args),
+        Command::Top(args) => top::run(args),
         Command::Health(args) => health::health(args),
         Command::Wait(args) => health::wait(args),
         Command::Drain(args) => health::drain(args),

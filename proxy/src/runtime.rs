@@ -7,6 +7,7 @@ pub mod admission;
 pub mod clock;
 
 pub mod drain;
+pub mod duration;
 pub mod gather;
 pub mod interception;
 pub mod latest;

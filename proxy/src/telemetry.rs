@@ -5,25 +5,34 @@
 
 mod access_log;
 mod buffers;
+mod credentials;
 mod exposition;
 mod log;
 mod otlp;
 mod request_tags;
+mod tap;
 
 pub use access_log::{
     AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, AccessLogger, Entry, Host,
     HttpVersion, LogPlan, LogSample, LogSink, OtlpLog, RecordFormat,
 };
+pub use credentials::is_credential;
+pub(crate) use credentials::{is_signature, redacted};
 pub use exposition::{Exposition, TextFormat};
 pub use log::{LogControl, LogError, LogFilterError};
 pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
 pub(crate) use otlp::protobuf;
 pub use otlp::{
     Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeResource, MakeTls,
-    MakeTransport, MetricPush, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal, OtlpTotals,
-    PushSettings, SpanFormat, SpanQueue, Transport,
+    MakeTransport, MetricPush, OtlpEndpoint, OtlpMessage, OtlpProtocol, OtlpSettings, OtlpSignal,
+    OtlpTotals, PushSettings, SpanFormat, SpanQueue, Transport,
 };
 pub use request_tags::{MetricChanges, RequestTags};
+pub use tap::{
+    OpenTaps, TAP_QUEUE_MAX, TAP_RATE_DEFAULT, TAP_RATE_MAX, TAPS_MAX, TapCounts, TapFilter,
+    TapHead, TapOutcome, TapReader, TapResult, TapSet, TapStyle, TapTiming, TappedAttempt,
+    TappedDestination, TappedRequest, TappedRule, Taps, TooManyTaps, tap_line, tap_rate,
+};
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, CloseReason, ConnectionProtocol,
     ConnectionTotals, ControlStats, Counter, Decided, DestinationState, DurationBounds, ErrorCount,

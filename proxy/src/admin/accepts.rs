@@ -10,6 +10,10 @@ pub(super) struct Accepts {
     pub(super) open_metrics: bool,
     /// A compressed body.
     pub(super) gzip: bool,
+    /// Server-sent events.
+    pub(super) events: bool,
+    /// HTML, named as such: a browser.
+    pub(super) html: bool,
 }
 
 impl Accepts {
@@ -18,8 +22,16 @@ impl Accepts {
         Self {
             open_metrics: wants_open_metrics(headers),
             gzip: wants_gzip(headers),
+            events: names(headers, "text/event-stream"),
+            html: names(headers, "text/html"),
         }
     }
+}
+
+/// Returns whether the client accepts a type by its name.
+fn names(headers: &HeaderMap, name: &str) -> bool {
+    preferences(headers, ACCEPT)
+        .any(|preference| preference.weight > 0 && preference.value.eq_ignore_ascii_case(name))
 }
 
 /// Returns whether the client prefers OpenMetrics. Of equal weights the first counts: Prometheus lists its preferred

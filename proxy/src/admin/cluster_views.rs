@@ -19,11 +19,21 @@ use traffic::registry::{
 
 /// Returns the views of all clusters, by name.
 pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
+    views(snapshot, |_| true)
+}
+
+/// Returns the views of the clusters of a service, by name.
+pub fn clusters_of(snapshot: &Snapshot, host: &str) -> Vec<ClusterView> {
+    views(snapshot, |cluster| *cluster.host == *host)
+}
+
+fn views(snapshot: &Snapshot, is_shown: impl Fn(&Cluster) -> bool) -> Vec<ClusterView> {
     let last = last_resorts(snapshot);
     let mut views: Vec<ClusterView> = snapshot
         .clusters
         .iter()
         .flatten()
+        .filter(|cluster| is_shown(cluster))
         .map(|cluster| {
             let live = cluster.live();
             cluster_view(

@@ -23,9 +23,33 @@ pub(super) struct AdminConnections {
 pub(super) struct Activity {
     began: Instant,
     milliseconds: AtomicU64,
+    /// Number of responses that go on.
+    streams: AtomicU64,
+}
+
+/// A response that goes on; its connection is not idle.
+#[derive(Debug)]
+pub(super) struct OpenStream(Arc<Activity>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.note();
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Activity {
+    /// Records that a response goes on, until the value is dropped.
+    pub(super) fn stream(this: &Arc<Self>) -> OpenStream {
+        this.streams.fetch_add(1, Ordering::Relaxed);
+        OpenStream(Arc::clone(this))
+    }
+
+    /// Whether a response goes on.
+    pub(super) fn streams(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) > 0
+    }
+
     /// Records a request.
     pub(super) fn note(&self) {
         let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -59,6 +83,7 @@ impl AdminConnections {
         let activity = Arc::new(Activity {
             began: self.began,
             milliseconds: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
         });
         activity.note();
         let handle = self.tasks.spawn(serve(Arc::clone(&activity)));
@@ -70,7 +95,8 @@ impl AdminConnections {
     pub(super) fn make_room(&mut self) {
         self.known.retain(|(handle, _)| !handle.is_finished());
         let numbered = self.known.iter().enumerate();
-        let idle = numbered.map(|(at, (_, activity))| (activity.last(), at));
+        let idle = numbered.filter(|(_, (_, activity))| !activity.streams());
+        let idle = idle.map(|(at, (_, activity))| (activity.last(), at));
         if let Some((last, at)) = idle.min()
             && last.elapsed() >= IDLE_MIN
             && let Some((handle, _)) = self.known.remove(at)
@@ -81,7 +107,9 @@ impl AdminConnections {
 
     /// Returns the time at which a connection may have been idle for long enough.
     pub(super) fn next_idle_at(&self) -> Instant {
-        let last = self.known.iter().map(|(_, activity)| activity.last()).min();
+        let known = self.known.iter().map(|(_, activity)| activity);
+        let idle = known.filter(|activity| !activity.streams());
+        let last = idle.map(|activity| activity.last()).min();
         last.unwrap_or_else(Instant::now) + IDLE_MIN
     }
 

@@ -6,12 +6,14 @@ use super::page::{Page, PageSet, get, post};
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::{
-    certs, clusters, config_dump, drain, events, explain, health, home, listeners, logging, stats,
+    certs, clusters, config_dump, drain, events, explain, health, home, listeners, live, logging,
+    stats, tap, ui,
 };
 
 /// All pages, in the order in which `/` lists them.
 pub(super) const PAGES: &[Page] = &[
-    get("/", "this list", home),
+    get("/", "the live page in a browser, else /pages", live_page),
+    get("/pages", "this list", home),
     get(
         "/healthz/ready",
         "200 when traffic may come, else 503",
@@ -54,6 +56,21 @@ pub(super) const PAGES: &[Page] = &[
         "how a request is routed, and why: ?url=http://host/path",
         explain::show,
     ),
+    get(
+        "/live",
+        "what the live page shows, once per second: ?view=destination (server-sent events)",
+        live::show,
+    ),
+    get(
+        "/activity",
+        "counts of requests by rule, destination and endpoint, from which `strait top` makes rates (JSON)",
+        live::counts,
+    ),
+    get(
+        "/tap",
+        "finished requests as they end: ?all, ?host=shop.example&status=5xx (&format=json)",
+        tap::show,
+    ),
     get("/logging", "the level of the process log", logging::show),
     post(
         "/logging",
@@ -67,6 +84,14 @@ pub(super) const PAGES: &[Page] = &[
     ),
     post("/quitquitquit", "drain, then exit", drain::quit),
 ];
+
+/// The live page, for a client that reads HTML.
+fn live_page(state: &AdminState, query: Query<'_>) -> Reply {
+    match query.accepts.html {
+        true => ui::page(),
+        false => home(state, query),
+    }
+}
 
 fn home(state: &AdminState, _: Query<'_>) -> Reply {
     home::show(state, PAGES)
@@ -83,7 +108,8 @@ pub(super) fn answer(
     let offered = PAGES.iter().filter(|page| offer.has(page));
     let mut rows = offered.filter(|page| page.path == path).peekable();
     if rows.peek().is_none() {
-        return not_found(offer, path);
+        let asset = ui::find(path).filter(|_| offer == PageSet::All && *method == Method::GET);
+        return asset.unwrap_or_else(|| not_found(offer, path));
     }
     let wanted = if method == Method::HEAD {
         &Method::GET

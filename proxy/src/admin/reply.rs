@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::accepts::Accepts;
+use super::guests::{Activity, OpenStream};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -102,6 +104,27 @@ impl Reply {
         }
     }
 
+    /// Response that goes on for as long as the client reads.
+    pub(super) fn stream(
+        content_type: &'static str,
+        body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    ) -> Self {
+        Self {
+            status: StatusCode::OK,
+            content_type,
+            body: ReplyBody::Stream(Box::pin(body), None),
+            headers: HeaderMap::new(),
+        }
+    }
+
+    /// Lets the connection of a response that goes on stay open until it ends.
+    pub(super) fn held_by(mut self, activity: &Arc<Activity>) -> Self {
+        if let ReplyBody::Stream(_, held) = &mut self.body {
+            *held = Some(Activity::stream(activity));
+        }
+        self
+    }
+
     /// Converts the reply to the response to send.
     pub(super) fn into_response(self) -> Response<ReplyBody> {
         let mut response = Response::new(self.body);
@@ -121,6 +144,11 @@ pub(super) enum ReplyBody {
     Whole(Option<Bytes>),
     /// Body made piece by piece, as fast as the client reads.
     Chunks(Box<dyn Iterator<Item = Vec<u8>> + Send>),
+    /// Body that goes on, and what keeps its connection open.
+    Stream(
+        Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>,
+        Option<OpenStream>,
+    ),
 }
 
 impl Body for ReplyBody {
@@ -129,11 +157,12 @@ impl Body for ReplyBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let data = match &mut *self {
             Self::Whole(whole) => whole.take(),
             Self::Chunks(chunks) => chunks.next().map(Bytes::from),
+            Self::Stream(body, _) => return body.as_mut().poll_frame(cx),
         };
         Poll::Ready(data.map(|data| Ok(Frame::data(data))))
     }
@@ -141,14 +170,14 @@ impl Body for ReplyBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(whole) => whole.is_none(),
-            Self::Chunks(_) => false,
+            Self::Chunks(_) | Self::Stream(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(whole) => SizeHint::with_exact(whole.as_ref().map_or(0, Bytes::len) as u64),
-            Self::Chunks(_) => SizeHint::default(),
+            Self::Chunks(_) | Self::Stream(..) => SizeHint::default(),
         }
     }
 }
@@ -183,10 +212,22 @@ impl Query<'_> {
 
     /// Returns the values of all parameters of that name, decoded.
     pub(super) fn values(&self, name: &str) -> impl Iterator<Item = String> {
-        self.text.split('&').filter_map(move |parameter| {
+        self.pairs()
+            .filter_map(move |(key, value)| (key == name).then_some(value))
+    }
+
+    /// Returns all parameters, decoded.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (String, String)> {
+        let parameters = self.text.split('&').filter(|one| !one.is_empty());
+        parameters.map(|parameter| {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            (decode(key) == name).then(|| decode(value))
+            (decode(key), decode(value))
         })
+    }
+
+    /// Returns whether there are no parameters.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
     }
 
     /// Returns whether the request asks for JSON (`format=json`).

@@ -124,7 +124,7 @@ struct Connection {
 
 impl Connection {
     async fn serve(self, stream: TcpStream, mut stopped: watch::Receiver<bool>) {
-        let limits = self.limits;
+        let (limits, activity) = (self.limits, Arc::clone(&self.activity));
         let local = stream.local_addr().ok();
         let service = service_fn(move |request| {
             let connection = self.clone();
@@ -136,7 +136,7 @@ impl Connection {
             .max_buf_size(limits.head_bytes_max)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
-        let served = timeout(limits.connection_time_max, async {
+        let mut served = pin!(async {
             tokio::select! {
                 served = &mut connection => return served,
                 // An error means that the server is gone, which is a stop too.
@@ -145,10 +145,14 @@ impl Connection {
             connection.as_mut().graceful_shutdown();
             connection.await
         });
-        match served.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "admin connection broke off"),
-            Err(_) => tracing::debug!("admin connection took too long"),
+        loop {
+            match timeout(limits.connection_time_max, &mut served).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "admin connection broke off"),
+                Err(_) if activity.streams() => continue,
+                Err(_) => tracing::debug!("admin connection took too long"),
+            }
+            return;
         }
     }
 
@@ -195,7 +199,12 @@ impl Connection {
         let text = head.uri.query().unwrap_or_default();
         let query = Query::new(text, Accepts::of(&head.headers));
         let (method, path) = (&head.method, head.uri.path());
-        pages::answer(&self.state, self.offer, method, path, query).into_response()
+        let reply = pages::answer(&self.state, self.offer, method, path, query);
+        if *method == Method::HEAD {
+            // nothing reads its body
+            return reply.into_response();
+        }
+        reply.held_by(&self.activity).into_response()
     }
 }
 

@@ -1,22 +1,52 @@
 //! State that the pages show and change. The composition root fills it in.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
+use super::activity::Activity;
 use super::app_probers::AppProbers;
 use super::hosts::AdminHosts;
 use super::view::{
     CertificateView, ClusterView, EventView, ListenerView, QuarantineView, Readiness,
 };
 use crate::explain::{Explanation, Question};
-use crate::telemetry::{BuildInfo, Exposition, LogControl};
+use crate::telemetry::{BuildInfo, Exposition, LogControl, Taps};
 
 /// Function that returns a fresh value for each request of a page.
 pub type Source<T> = Box<dyn Fn() -> T + Send + Sync>;
 
 /// Function that explains a request by the applied configuration.
 pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
+
+/// Maximum number of live pages that are open.
+pub(super) const LIVE_PAGES_MAX: usize = 16;
+
+/// Sources of the live page.
+pub struct LiveSources {
+    /// Counts, with the newest events and the rejected resources.
+    pub activity: Source<Activity>,
+    /// Clusters of a service, by its host.
+    pub clusters_of: Box<dyn Fn(&str) -> Vec<ClusterView> + Send + Sync>,
+    /// Permits of pages.
+    pub(super) pages: Arc<Semaphore>,
+}
+
+impl LiveSources {
+    /// Makes the sources of pages, of which only some may be open at once.
+    pub fn new(
+        activity: Source<Activity>,
+        clusters_of: Box<dyn Fn(&str) -> Vec<ClusterView> + Send + Sync>,
+    ) -> Self {
+        Self {
+            activity,
+            clusters_of,
+            pages: Arc::new(Semaphore::new(LIVE_PAGES_MAX)),
+        }
+    }
+}
 
 /// Data and actions of all pages.
 pub struct AdminState {
@@ -28,6 +58,8 @@ pub struct AdminState {
     pub certificates: Source<Vec<CertificateView>>,
     /// Clusters with their endpoints.
     pub clusters: Source<Vec<ClusterView>>,
+    /// Sources of the live page.
+    pub live: Arc<LiveSources>,
     /// Health events of endpoints, oldest first.
     pub events: Source<Vec<EventView>>,
     /// Listeners, those included that could not be opened.
@@ -52,6 +84,8 @@ pub struct AdminState {
     pub logging: LogControl,
     /// Probes of the workload's containers.
     pub app_probers: AppProbers,
+    /// Readers of finished requests.
+    pub taps: Taps,
     /// Host names that the admin server accepts.
     pub hosts: AdminHosts,
 }

@@ -1,3 +1,6 @@
+mod live;
+mod taps;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +20,7 @@ use super::view::{
 use super::*;
 use crate::compile::Survey;
 use crate::telemetry::{
-    AccessLog, BuildInfo, Counter, Exposition, LogControl, Telemetry, WorkerId,
+    AccessLog, BuildInfo, Counter, Exposition, LogControl, Taps, Telemetry, WorkerId,
 };
 
 /// Admin server on a free port, with records of the calls of its pages.
@@ -141,6 +144,10 @@ fn state(
         readiness: Box::new(move || readiness.lock().expect("readiness").clone()),
         certificates: Box::new(|| vec![CertificateView::default()]),
         clusters: Box::new(|| vec![cluster()]),
+        live: Arc::new(LiveSources::new(
+            Box::new(Default::default),
+            Box::new(|_| vec![cluster()]),
+        )),
         events: Box::new(|| vec![EventView::default()]),
         listeners: Box::new(|| vec![listener()]),
         quarantined: Box::new(|| vec![quarantine()]),
@@ -159,6 +166,7 @@ fn state(
         logging,
         app_probers: AppProbers::default(),
         hosts: AdminHosts::default(),
+        taps: Taps::default(),
     }
 }
 

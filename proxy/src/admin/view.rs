@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Readiness for traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ pub struct EndpointView {
 }
 
 /// Health event of an endpoint or a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventView {
     /// Sequence number, from 0.
     pub number: u64,
@@ -288,7 +288,7 @@ pub struct RestoredView {
 }
 
 /// Resource whose newest version is rejected.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QuarantineView {
     /// `Kind/namespace/name`.
     pub object: String,

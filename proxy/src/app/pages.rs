@@ -12,11 +12,12 @@ use super::live::LiveSettings;
 use super::origins::SettingOrigin;
 use super::settings::{Settings, build_info};
 use super::{certificates, dumped_resources, readiness};
+use crate::admin::activity::{self, Activity};
 use crate::admin::view::{
     ListenerState, ListenerView, MutualTlsView, QuarantineView, Readiness, RestoredView,
     SourceView, SourcesView,
 };
-use crate::admin::{self, AdminState};
+use crate::admin::{self, AdminState, LiveSources};
 use crate::compile::peers::Peers;
 use crate::compile::{Survey, own_pod};
 use crate::control::{Quarantine, SourcesState};
@@ -28,7 +29,9 @@ use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{
     Direction, HttpHosts, ListenAddress, Listener, Service, Snapshot, SnapshotSlot,
 };
-use crate::telemetry::{ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry};
+use crate::telemetry::{
+    ConnectionProtocol, Exposition, LogControl, StatsRegistry, Taps, Telemetry,
+};
 use crate::tls::Store;
 use traffic::registry::Journal;
 
@@ -50,6 +53,8 @@ pub struct Sources {
     pub quit: Arc<Notify>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
+    /// Readers of finished requests.
+    pub taps: Taps,
     /// Metrics.
     pub exposition: Exposition,
     /// Resources that the snapshot was compiled from.
@@ -106,9 +111,24 @@ impl Sources {
         }
     }
 
+    /// Makes the sources of the live page.
+    fn live_sources(&self) -> LiveSources {
+        let (slot, telemetry) = (Arc::clone(&self.slot), Arc::clone(&self.telemetry));
+        let (journal, quarantine) = (Arc::clone(&self.journal), Arc::clone(&self.quarantine));
+        let of_host = Arc::clone(&slot);
+        let activity = move || Activity {
+            version: build_info().version,
+            rejected: quarantined(&quarantine),
+            events: activity::newest(admin::event_views(&journal)),
+            ..activity::activity(&slot.load(), &telemetry, &journal)
+        };
+        let clusters_of = move |host: &str| admin::clusters_of(&of_host.load(), host);
+        LiveSources::new(Box::new(activity), Box::new(clusters_of))
+    }
+
     /// Makes the state of the admin server.
     pub fn admin(self) -> AdminState {
-        let readiness = self.readiness();
+        let (readiness, live) = (self.readiness(), self.live_sources());
         let (slot, status_table, found) = (self.slot, self.status_table, self.found);
         let (stage, identity) = (self.drain.clone(), Arc::new(self.settings.identity));
         let clusters = {
@@ -160,6 +180,7 @@ impl Sources {
             readiness: Box::new(readiness),
             certificates: Box::new(move || certificates::views(&certificates)),
             clusters: Box::new(clusters),
+            live: Arc::new(live),
             events: Box::new(move || admin::event_views(&journal)),
             listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),
@@ -173,6 +194,7 @@ impl Sources {
             logging: self.logging,
             app_probers: self.settings.app_probers,
             hosts: self.settings.admin_hosts,
+            taps: self.taps,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! TLS termination: the handshake on a connection whose client hello was read.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -9,6 +10,7 @@ use traffic::certificate::PeerCertificate as _;
 
 use http::HeaderValue;
 use rustls::ServerConfig;
+use tokio::time::Instant;
 
 use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
@@ -58,17 +60,14 @@ impl<A: Handler> AcceptedConnection<A> {
             downstream,
             ..
         } = *self;
+        let begun = Instant::now();
         let (socket, counts) = socket.into_handshake()?;
         let accept = Encrypted::accept(socket, terms.config);
         let encrypted = match within(accept, &member, terms.due).await {
             Ok(encrypted) => encrypted,
             Err(failure) => {
                 tracing::debug!(remote = %downstream.remote, %failure, "TLS handshake failed");
-                server.count(if terms.version < TLS_1_2 {
-                    Counter::TlsVersion
-                } else {
-                    counter(failure.reason)
-                });
+                server.count(reason_of(terms.version, failure.reason));
                 server.count(Counter::TlsHandshakesFailed);
                 return None;
             }
@@ -96,6 +95,7 @@ impl<A: Handler> AcceptedConnection<A> {
             peer: peer.certificate.map(Box::new),
             own,
             server: Some(terms.server),
+            micros: Cell::new(u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX)),
             peer_stats: PeerStats::default(),
         });
         member.enter_session(&tls);
@@ -178,6 +178,14 @@ fn client_cert(
             dns: names(false),
         },
     )
+}
+
+/// Counter of a failed handshake: that of the version, if the client supports none.
+fn reason_of(version: u16, reason: Reason) -> Counter {
+    match version {
+        ..TLS_1_2 => Counter::TlsVersion,
+        _ => counter(reason),
+    }
 }
 
 fn counter(reason: Reason) -> Counter {

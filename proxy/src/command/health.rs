@@ -11,8 +11,8 @@ use clap::Args;
 
 use super::admin_client::{get, request};
 use super::args::socket_address;
-use super::duration::duration;
 use super::{EXIT_DONE, EXIT_INPUT, report};
+use crate::runtime::duration::duration;
 
 /// Interval at which `strait wait` checks the proxy.
 const PAUSE: Duration = Duration::from_millis(25);

@@ -15,8 +15,8 @@ use percent_encoding::percent_decode_str;
 
 use self::endpoint::{endpoint, endpoint_of_flag};
 use super::args::{CompressionArg, TracingArgs};
-use super::duration::duration;
 use crate::app::{CollectorSettings, ExportSettings, TraceSettings};
+use crate::runtime::duration::duration;
 use crate::telemetry::{Batching, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal};
 use traffic::trace::{Keep, Percent, Propagator, Propagators, Sampler, TracingSettings};
 

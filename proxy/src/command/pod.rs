@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::duration::duration;
 use crate::admin::AppProbers;
 use crate::app::{OutboundDrain, WorkloadProcess};
+use crate::runtime::duration::duration;
 
 /// Environment variable in which Istio's injector puts the probes that it has rewritten.
 const ISTIO_APP_PROBERS: &str = "ISTIO_KUBE_APP_PROBERS";

@@ -15,7 +15,6 @@ use super::args::{
     ClientCertHeaderArg, ConfigArgs, ConnectionArgs, HeaderArgs, IdentityArgs, IdentitySourceArgs,
     LimitArgs, MetricsArgs, SwitchArg, TracingArgs, node, socket_address,
 };
-use super::duration::duration;
 use super::fit::{self, GivenFlags};
 use super::otel::{self, OtelSettings};
 use super::pod::PodArgs;
@@ -34,6 +33,7 @@ use crate::exchange::settings::{
     RETRY_BODY_BYTES_TOTAL,
 };
 use crate::identity::{Environment, Identity, Mode};
+use crate::runtime::duration::duration;
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, LogControl, LogSample};
 use crate::worker::WORKERS_MAX;

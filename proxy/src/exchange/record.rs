@@ -13,6 +13,8 @@ mod phases;
 pub mod planned;
 mod refused;
 pub(in crate::exchange) mod spans;
+mod tap;
+pub(in crate::exchange) mod tapped;
 mod traced;
 
 use std::borrow::Cow;
@@ -86,7 +88,7 @@ pub struct Record {
     progress: Option<Rc<Progress>>,
     log: Option<Box<LogFields>>,
     trace: Option<TraceContext>,
-    /// Data for spans; `None` if none can be exported.
+    /// Data for spans and taps; `None` if nothing reads it.
     spans: Option<Box<Spans>>,
     code: u16,
     flags: ResponseFlags,
@@ -523,7 +525,9 @@ impl Record {
         if let Some(of_rule) = &self.rule_stats {
             of_rule.record(worker.id, record.code);
         }
-        if let Some(log) = &self.log {
+        let has_spans = self.exported().is_some();
+        let mut spans = self.spans.take();
+        if self.log.is_some() || spans.is_some() {
             let end = End {
                 record: &record,
                 details: &self.details,
@@ -532,15 +536,17 @@ impl Record {
                 request_time: self.request_took(),
                 stats,
                 trace: self.trace.as_ref(),
-                has_spans: self.spans.is_some(),
+                has_spans,
             };
-            let values = log.write(worker, &self.connection, self.picked.as_ref(), &end);
-            if let Some(spans) = &mut self.spans {
-                spans.set_tags(values);
+            if let Some(log) = &self.log {
+                let values = log.write(worker, &self.connection, self.picked.as_ref(), &end);
+                if let Some(spans) = &mut spans {
+                    spans.set_tags(values);
+                }
             }
-        }
-        if let Some(spans) = self.spans.take() {
-            self.report_spans(*spans, &record);
+            if let Some(spans) = spans {
+                self.report_kept(*spans, &end);
+            }
         }
         let worker = &self.worker;
         if let Some(picked) = &self.picked {

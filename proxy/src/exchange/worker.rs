@@ -22,9 +22,12 @@ use super::trace_parts::TraceParts;
 use crate::pool::Pools;
 use crate::runtime::latest::{Latest, LatestRef, Slot};
 use crate::snapshot::{Snapshot, SnapshotSlot};
-use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, TagTable, Telemetry, WorkerId};
+use crate::telemetry::{
+    AccessLogger, Counter, Gauge, OpenTaps, RequestStats, TagTable, Taps, Telemetry, WorkerId,
+};
 use crate::upstream::{Buffers, Counts};
 use traffic::registry::Registry;
+use traffic::trace::TracingSettings;
 
 /// Parts to create a worker from; can be sent to its thread.
 pub struct WorkerParts {
@@ -40,6 +43,8 @@ pub struct WorkerParts {
     pub access_log: AccessLogger,
     /// Parts of tracing.
     pub traces: TraceParts,
+    /// Readers of finished requests.
+    pub taps: Taps,
     /// State of endpoints.
     pub registry: Arc<Registry>,
     /// Slot of the settings of the request path.
@@ -94,8 +99,11 @@ pub struct Worker {
     pub(super) names: Names,
     /// Time of the last log line about an unknown name.
     pub(super) told_unknown: Cell<Option<tokio::time::Instant>>,
+    /// Settings for what taps show of requests that are not traced.
+    pub(super) untraced: Arc<TracingSettings>,
     snapshot: Latest<Snapshot>,
     settings: Latest<ExchangeSettings>,
+    taps: Latest<OpenTaps>,
     rng: RefCell<SmallRng>,
 }
 
@@ -139,8 +147,10 @@ impl Worker {
             dialed: DialedEndpoints::new(parts.registry),
             names: Names::new(parts.resolve, parts.private),
             told_unknown: Cell::default(),
+            untraced: Arc::default(),
             snapshot: Latest::of(parts.snapshot),
             settings: Latest::of(parts.settings),
+            taps: Latest::of(Arc::clone(parts.taps.open_taps())),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }
     }
@@ -161,10 +171,10 @@ impl Worker {
         self.settings.get()
     }
 
-    /// Returns the number of trusted proxies in front of this one, and whether it is a sidecar.
-    pub fn trust(&self) -> (usize, bool) {
-        let settings = self.settings();
-        (settings.trusted_hops, settings.is_sidecar)
+    /// The open taps; `None` if there are none, which costs one relaxed load.
+    pub fn taps(&self) -> Option<LatestRef<OpenTaps>> {
+        let is_open = self.taps.read(|taps| !taps.is_empty());
+        is_open.then(|| self.taps.get())
     }
 
     /// Adds one to a counter.

@@ -1,21 +1,10 @@
 //! Redacts credentials in explanations and dumps: they are pasted into tickets, and pages show them without a password.
 
+pub use crate::telemetry::is_credential;
 use traffic::filter::HeaderEdit;
 
 /// Text that replaces a redacted value.
 pub const REDACTED: &str = "[redacted]";
-
-/// Substrings of names of headers and parameters whose values are credentials.
-const CREDENTIALS: &[&str] = &[
-    "api-key",
-    "api_key",
-    "apikey",
-    "authorization",
-    "credential",
-    "password",
-    "secret",
-    "token",
-];
 
 /// Returns the expected value of a condition, such as `headers[x-tenant].exact`, redacted if it is a credential.
 /// Cookies are not redacted: rules identify versions and testers by them.
@@ -36,13 +25,6 @@ pub fn edited(edit: &HeaderEdit<'_>) -> Option<String> {
     let hidden = is_credential(name) || matches!(name, "cookie" | "set-cookie");
     let shown = if hidden { REDACTED } else { value };
     Some(shown.to_owned())
-}
-
-/// Whether a header or parameter of this name has credentials.
-pub fn is_credential(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    // claims of a token are not secret
-    !name.starts_with("@request") && CREDENTIALS.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

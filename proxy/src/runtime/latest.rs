@@ -34,6 +34,11 @@ impl<T> Latest<T> {
         Self(RefCell::new(Cached { cache, current }))
     }
 
+    /// Reads the newest value, for no longer than the call. Costs one relaxed load while the value stays the same.
+    pub fn read<R>(&self, read: impl FnOnce(&T) -> R) -> R {
+        read(self.0.borrow_mut().cache.load())
+    }
+
     /// Returns the newest value.
     pub fn get(&self) -> LatestRef<T> {
         let cached = &mut *self.0.borrow_mut();

@@ -102,7 +102,7 @@ impl Exposition {
     }
 
     /// The exposed metrics.
-    pub fn telemetry(&self) -> &Telemetry {
+    pub fn telemetry(&self) -> &Arc<Telemetry> {
         &self.telemetry
     }
 

@@ -12,6 +12,7 @@ mod policy_changes;
 mod rollouts;
 mod scopes;
 mod service_routes;
+mod taps;
 mod termination;
 
 use std::io::{Read, Write};
@@ -27,7 +28,7 @@ use crate::support::{DEADLINE, eventually};
 
 /// Sidecar of a workload `app: web`, and the addresses of its listeners for captured connections.
 pub struct Sidecar {
-    proxy: Proxy,
+    pub proxy: Proxy,
     outbound: SocketAddr,
     inbound: SocketAddr,
 }

@@ -13,6 +13,7 @@ mod records;
 mod resources;
 mod sampling;
 mod spans;
+mod taps;
 mod upgrade;
 mod zipkin;
 

@@ -600,6 +600,12 @@ series! {
     TraceSpansKeepRate "strait_trace_spans_dropped_total" [REASON = "keep_rate"] "Spans that were not exported, by reason.",
     /// Spans that were not sent when the process ended.
     TraceSpansShutdown "strait_trace_spans_dropped_total" [REASON = "shutdown"] "Spans that were not exported, by reason.",
+    /// A request was handed to the reader of a tap.
+    TapSent "strait_tap_requests_total" [RESULT = "sent"] "Requests that matched the filter of a tap, by result.",
+    /// A request that a tap matched was beyond its rate.
+    TapOverRate "strait_tap_requests_total" [RESULT = "over_rate"] "Requests that matched the filter of a tap, by result.",
+    /// A request was dropped because the reader of a tap was too slow.
+    TapDropped "strait_tap_requests_total" [RESULT = "dropped"] "Requests that matched the filter of a tap, by result.",
     /// A task of a connection or request panicked; only that task ended.
     TaskPanics "strait_task_panics_total" [] "Internal tasks that panicked; a panic ends only its own connection or job.",
 }
@@ -627,6 +633,8 @@ series! {
     BufferedForMirrors "strait_buffered_bytes" [KIND = "mirror"] "Bytes of bodies that are held, by purpose.",
     /// Bytes of responses that wait for clients to read.
     BufferedForClients "strait_buffered_bytes" [KIND = "response"] "Bytes of bodies that are held, by purpose.",
+    /// Taps that are open.
+    TapsOpen "strait_taps_open" [] "Taps that are open (strait tap).",
     /// Upgraded connections that are open.
     UpgradesActive "strait_upgrades_active" [] "Upgraded connections (WebSocket and others) that are open.",
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::codec::check::Underscores;
 use crate::codec::{self, http1, http2};
-use crate::command::duration::duration;
+use crate::runtime::duration::duration;
 
 /// Limits and timeouts of connections of clients.
 #[derive(Clone, Debug, Args)]

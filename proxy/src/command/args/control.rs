@@ -12,8 +12,8 @@ use config_loader::{
 };
 use grpc_client::ClientTlsFiles;
 
-use crate::command::duration::duration;
 use crate::identity::{Identity, Mode};
+use crate::runtime::duration::duration;
 
 /// API servers that configuration comes from.
 #[derive(Clone, Debug, Args)]

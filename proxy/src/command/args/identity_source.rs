@@ -6,13 +6,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use config_loader::ControlServer;
 
-use super::super::duration::duration;
 use super::address::socket_address;
 use super::control::{ControlArgs, node};
 use crate::control::identity_source::{
     AgentEndpoint, IdentitySettings, IstioCaSettings, KeyKind, WorkloadApiSettings,
 };
 use crate::identity::{Identity, IdentityKind};
+use crate::runtime::duration::duration;
 
 /// Shortest and longest life that can be asked for. istiod issues certificates for up to 90 days.
 const TTL: [Duration; 2] = [

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::command::duration::duration;
 use crate::identity::NamedService;
+use crate::runtime::duration::duration;
 
 /// Settings of rate limits that a service counts, which the configuration is compiled with.
 #[derive(Clone, Debug, Args)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::command::duration::duration;
+use crate::runtime::duration::duration;
 use traffic::trace::{AttributeNames, SpanForm, SpanNames};
 
 /// Settings of traces.

@@ -8,8 +8,8 @@ use http::Uri;
 
 use super::Workload;
 use crate::command::args::socket_address;
-use crate::command::duration::duration;
 use crate::command::load::Target;
+use crate::runtime::duration::duration;
 
 /// Maximum requests per second of a client.
 const RATE_MAX: u16 = 1_000;

@@ -15,8 +15,8 @@ use super::inject::WebhookArgs;
 use super::injected::InjectedArgs;
 use super::status::StatusArgs;
 use crate::command::args::{read_clusters_file, socket_address};
-use crate::command::duration::duration;
 use crate::control::remote_clusters::ClustersFile;
+use crate::runtime::duration::duration;
 
 /// Arguments of `strait control`.
 #[derive(Debug, Args)]

@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::data::{DataArgs, own_cluster};
 use super::status::Output;
 use crate::command::args::parse_trust_domain;
-use crate::command::duration::duration;
 use crate::command::exit::show;
+use crate::runtime::duration::duration;
 
 /// Settings of the CA.
 #[derive(Debug, Args)]

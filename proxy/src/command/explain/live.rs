@@ -1,7 +1,7 @@
 //! Explanation by a running proxy: one GET to `/explain` of its admin server.
 
 use super::ExplainArgs;
-use crate::command::admin_client::get;
+use crate::command::admin_client::{encode, get};
 use crate::explain::Explanation;
 
 /// Returns the explanation of the proxy whose admin server is at `admin`: `HOST:PORT`, with or without `http://`.
@@ -41,17 +41,6 @@ fn target(args: &ExplainArgs) -> String {
         add("listener", listener);
     }
     target
-}
-
-/// Percent-encodes everything but unreserved characters (RFC 3986, section 2.3).
-fn encode(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -83,6 +83,8 @@ pub struct Handshake {
     /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` if the peer presented no
     /// certificate.
     pub client_cert: Option<HeaderValue>,
+    /// Duration of the handshake in microseconds, until the first request takes it.
+    pub micros: Cell<u32>,
     /// Metrics with the peer's identity.
     pub peer_stats: PeerStats,
 }

@@ -31,6 +31,6 @@ pub struct End<'a> {
     pub stats: &'a Arc<RequestStats>,
     /// Trace of the request.
     pub trace: Option<&'a TraceContext>,
-    /// Whether the request has spans, which may have tags with operators.
+    /// Whether the request has spans that may be exported, with tags that have operators.
     pub has_spans: bool,
 }

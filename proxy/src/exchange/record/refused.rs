@@ -1,8 +1,9 @@
-//! Spans of requests that the codec refuses: only of those whose client has sampled their trace.
+//! Spans of requests that the codec refuses: only of those whose client has sampled their trace. Taps show all of them.
 
 use hyper::Request;
 
 use super::spans::{End, Spans, Times};
+use super::tapped;
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
@@ -11,7 +12,7 @@ use crate::exchange::worker::Worker;
 use crate::runtime::clock;
 use crate::telemetry::{Counter, RequestRecord};
 
-/// Exports the span of a request that is refused.
+/// Shows a request that is refused to taps, and exports its span.
 pub(super) fn report(
     worker: &Worker,
     connection: &Connection,
@@ -19,6 +20,7 @@ pub(super) fn report(
     record: &RequestRecord,
     details: &str,
 ) {
+    tapped::show_refused(worker, connection, request, record, details);
     let snapshot = worker.snapshot();
     let (key, local) = (&connection.listener, connection.client.destination);
     let traced = snapshot.tracing_at(key, local);
@@ -28,7 +30,7 @@ pub(super) fn report(
     let Some(context) = trace::continued(worker, traced, head) else {
         return;
     };
-    let (hops, is_sidecar) = worker.trust();
+    let (hops, is_sidecar) = worker.settings().trust();
     let origin = Origin::of(connection, hops, is_sidecar, head);
     let now = clock::now();
     let end = End {

@@ -1,6 +1,6 @@
 //! The spans of a request: what is known of it and of its attempts, kept until it ends, and written then in one pass.
 //!
-//! Only requests that are sampled, or may be kept at their end, have any.
+//! Only requests that are sampled, that may be kept at their end, or that a tap may show, have any.
 
 mod attempt;
 mod attributes;
@@ -10,12 +10,14 @@ mod names;
 mod own_request;
 mod server;
 mod status;
+mod tapped;
 
 pub(in crate::exchange) use self::kept::{
-    ATTEMPTS_MAX, Attempt, AttemptEnd, Cause, End, Spans, Times,
+    ATTEMPTS_MAX, Attempt, AttemptEnd, Cause, End, Spans, Tapped, Times,
 };
 pub(in crate::exchange) use self::own_request::{OwnHead, OwnSpan, Purpose};
 pub(in crate::exchange) use self::status::Failure;
+pub(in crate::exchange) use self::tapped::TappedEnd;
 use traffic::trace::TraceContext;
 
 impl Spans {

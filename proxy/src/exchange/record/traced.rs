@@ -4,6 +4,7 @@ use http::request::Parts;
 use hyper::Response;
 
 use super::Record;
+use super::end as log;
 use super::spans::{
     ATTEMPTS_MAX, Attempt, AttemptEnd, Cause, End, OwnHead, OwnSpan, Purpose, Spans, Times,
 };
@@ -41,6 +42,11 @@ impl Record {
         }
     }
 
+    /// The spans, if they may be exported.
+    pub(super) fn exported(&self) -> Option<&Spans> {
+        self.spans.as_deref().filter(|spans| spans.may_export)
+    }
+
     /// The trace context of the request, if it is traced.
     pub fn trace(&self) -> Option<&TraceContext> {
         self.trace.as_ref()
@@ -48,7 +54,7 @@ impl Record {
 
     /// The request id, if it says now that the request is sampled, and did not before.
     pub(in crate::exchange) fn changed_request_id(&self) -> Option<[u8; 36]> {
-        let (context, spans) = (self.trace.as_ref()?, self.spans.as_ref()?);
+        let (context, spans) = (self.trace.as_ref()?, self.exported()?);
         let by = context.decided_by;
         let is_raised = matches!(by, DecidedBy::Retry | DecidedBy::Failover);
         let id = spans.request_id.as_ref()?.as_bytes();
@@ -60,10 +66,7 @@ impl Record {
     pub(in crate::exchange) fn show_forced<'f>(&self, found: &'f mut Found) -> &'f mut Found {
         let is_forced = |context: &TraceContext| context.decided_by == DecidedBy::Forced;
         if self.trace.as_ref().is_some_and(is_forced)
-            && let Some(id) = self
-                .spans
-                .as_ref()
-                .and_then(|spans| spans.request_id.clone())
+            && let Some(id) = self.exported().and_then(|spans| spans.request_id.clone())
         {
             let changes = found.changes.get_or_insert_default();
             changes.0.push((X_REQUEST_ID, id, SetHeader::Overwrite));
@@ -107,11 +110,15 @@ impl Record {
 
     /// Begins the span of an attempt. After a failed one, the trace may be sampled from now on.
     pub(super) fn begin_attempt_span(&mut self, picked: &PickedEndpoint) {
-        let (Some(spans), Some(context)) = (&mut self.spans, &mut self.trace) else {
+        let Some(spans) = &mut self.spans else {
             return;
         };
         let cause = spans.cause.take();
-        if self.attempts > 1 && spans.settings.keep.errors && !context.is_sampled() {
+        let raises = self.attempts > 1 && spans.may_export && spans.settings.keep.errors;
+        if let Some(context) = &mut self.trace
+            && raises
+            && !context.is_sampled()
+        {
             context.set_sampled(true);
             context.decided_by = match cause {
                 Some(Cause {
@@ -126,7 +133,7 @@ impl Record {
                 begun: clock::now(),
                 picked: picked.clone(),
                 cause,
-                flags: context.flags,
+                flags: self.trace.map_or(0, |context| context.flags),
                 phases: Phases::default(),
                 ended: None,
                 end: AttemptEnd::Pending,
@@ -210,7 +217,7 @@ impl Record {
         parts: &Parts,
     ) -> Option<Box<OwnSpan>> {
         let context = self.trace.as_ref().filter(|one| one.is_sampled())?;
-        let spans = self.spans.as_ref()?;
+        let spans = self.exported()?;
         let times = Times::new(self.started, self.start_time());
         let head = OwnHead {
             purpose,
@@ -220,16 +227,24 @@ impl Record {
         Some(OwnSpan::begin(spans, context, span_id, times, head))
     }
 
-    /// Exports the spans at the end of the request, if it is sampled, or one that is kept.
-    pub(super) fn report_spans(&self, mut spans: Spans, record: &RequestRecord) {
-        let Some(context) = self.trace else {
-            return;
-        };
+    /// Shows the request to taps, and exports its spans.
+    pub(super) fn report_kept(&self, mut spans: Spans, end: &log::End<'_>) {
         if let Some(last) = spans.attempts.last_mut()
             && matches!(last.end, AttemptEnd::Pending)
         {
             last.phases = self.phases.get().ended();
         }
+        self.report_tapped(&spans, end);
+        if spans.may_export {
+            self.report_spans(&spans, end.record);
+        }
+    }
+
+    /// Exports the spans at the end of the request, if it is sampled, or one that is kept.
+    fn report_spans(&self, spans: &Spans, record: &RequestRecord) {
+        let Some(context) = self.trace else {
+            return;
+        };
         let worker = &self.worker;
         let count = spans.count(&context);
         let mut end = End {
@@ -246,7 +261,7 @@ impl Record {
             own: &worker.traces.own.load(),
         };
         if !context.is_sampled() {
-            let Some(by) = kept_by(&spans, &end) else {
+            let Some(by) = kept_by(spans, &end) else {
                 return;
             };
             if !admits(worker.traces.keep.as_ref()) {

@@ -29,7 +29,7 @@ use proxy::identity::Identity;
 use proxy::runtime::latest;
 use proxy::snapshot::{Direction, ListenerKey, Service, SnapshotSlot};
 use proxy::telemetry::{
-    AccessLogger, BuildInfo, Counter, RequestLabels, ResponseFlags, Telemetry, WorkerId,
+    AccessLogger, BuildInfo, Counter, RequestLabels, ResponseFlags, Taps, Telemetry, WorkerId,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -295,6 +295,7 @@ fn worker(
         unrouted,
         access_log: AccessLogger::off(),
         traces: TraceParts::default(),
+        taps: Taps::default(),
         registry: Arc::clone(registry),
         settings: latest::slot(ExchangeSettings::default()),
         resolve: None,

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::{HeaderValue, Method, Uri, Version};
 
 use super::kept::Spans;
-use crate::telemetry::{Attributes, VALUE_BYTES_MAX, protobuf};
+use crate::telemetry::{Attributes, VALUE_BYTES_MAX, is_signature, protobuf, redacted};
 use traffic::filter::Scheme;
 use traffic::provenance::Provenance;
 use traffic::trace::{AttributeNames, CustomTag, TagSource, TracingSettings};
@@ -366,36 +366,8 @@ impl Url<'_> {
     /// The query without values that are credentials, if spans have it.
     pub(super) fn query(&self) -> Option<Cow<'_, str>> {
         let query = self.uri.query().filter(|_| self.has_query)?;
-        Some(redacted(query))
+        Some(redacted(query, is_signature))
     }
-}
-
-/// Query parameters whose values are credentials, by the semantic conventions.
-const SECRET_PARAMETERS: [&str; 7] = [
-    "X-Amz-Signature",
-    "X-Amz-Credential",
-    "X-Amz-Security-Token",
-    "AWSAccessKeyId",
-    "Signature",
-    "sig",
-    "X-Goog-Signature",
-];
-
-fn redacted(query: &str) -> Cow<'_, str> {
-    let is_secret = |part: &str| {
-        let name = part.split('=').next().unwrap_or_default();
-        SECRET_PARAMETERS
-            .iter()
-            .any(|secret| secret.eq_ignore_ascii_case(name))
-    };
-    if !query.split('&').any(is_secret) {
-        return Cow::Borrowed(query);
-    }
-    let parts = query.split('&').map(|part| match part.split_once('=') {
-        Some((name, _)) if is_secret(part) => format!("{name}=REDACTED"),
-        _ => part.to_owned(),
-    });
-    Cow::Owned(parts.collect::<Vec<_>>().join("&"))
 }
 
 /// Whether a header holds credentials, and is never an attribute.
@@ -404,22 +376,4 @@ fn is_secret(header: &str) -> bool {
         header,
         "authorization" | "cookie" | "set-cookie" | "proxy-authorization" | "x-api-key"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn credentials_in_queries_are_redacted() {
-        for (query, expected) in [
-            ("a=1&b=2", "a=1&b=2"),
-            ("token=x&sig=abc", "token=x&sig=REDACTED"),
-            ("X-Amz-Signature=1&x=", "X-Amz-Signature=REDACTED&x="),
-            ("sig", "sig"),
-            ("signature=&a", "signature=REDACTED&a"),
-        ] {
-            assert_eq!(redacted(query), expected);
-        }
-    }
 }

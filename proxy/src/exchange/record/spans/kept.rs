@@ -18,8 +18,9 @@ use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::trace::X_CLIENT_TRACE_ID;
 use crate::exchange::trace_parts::OwnAttributes;
 use crate::pool::Phases;
+use crate::runtime::latest::LatestRef;
 use crate::snapshot::{Direction, Traced, VirtualHost};
-use crate::telemetry::RequestRecord;
+use crate::telemetry::{OpenTaps, RequestRecord, TapSet};
 use crate::upstream::ConnectionInfo;
 use traffic::error::Kind;
 use traffic::filter::Scheme;
@@ -55,6 +56,18 @@ pub(in crate::exchange) struct Spans {
     pub(super) found: Option<(Arc<VirtualHost>, RuleIdx)>,
     /// Target and Host as they went upstream.
     pub(super) sent: Option<(Uri, Option<HeaderValue>)>,
+    /// Whether the spans may be exported; if not, only taps read them.
+    pub(in crate::exchange) may_export: bool,
+    /// Taps that may show the request.
+    pub(in crate::exchange) taps: Option<Tapped>,
+}
+
+/// Taps that may show a request.
+pub(in crate::exchange) struct Tapped {
+    pub(in crate::exchange) open: LatestRef<OpenTaps>,
+    pub(in crate::exchange) set: TapSet,
+    /// Duration of the client's TLS handshake, if the request is the first of its connection; else 0.
+    pub(in crate::exchange) handshake_micros: u32,
 }
 
 /// Parts of the client's head; clones of shared bytes, without copying text.
@@ -107,13 +120,15 @@ impl Spans {
                 user_agent: value(&USER_AGENT),
                 client_trace_id: value(&X_CLIENT_TRACE_ID),
                 operation: value(&X_ENVOY_DECORATOR_OPERATION),
-                content_type: value(&CONTENT_TYPE).filter(|_| has_envoy),
-                grpc_timeout: value(&GRPC_TIMEOUT).filter(|_| has_envoy),
+                content_type: has_envoy.then(|| value(&CONTENT_TYPE)).flatten(),
+                grpc_timeout: has_envoy.then(|| value(&GRPC_TIMEOUT)).flatten(),
                 state: value(&TRACESTATE),
             },
             tags: tags.collect(),
             found: None,
             sent: None,
+            may_export: true,
+            taps: None,
         }
     }
 

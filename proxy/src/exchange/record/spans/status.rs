@@ -135,6 +135,14 @@ pub(super) fn failed(kind: Kind, transport: Option<&str>) -> Failure<'_> {
     }
 }
 
+/// Word of a kind of failure, of an attempt that got no response.
+pub(super) fn failed_word(kind: Kind, transport: Option<&str>) -> &'static str {
+    match failed(kind, transport).word {
+        Word::Text(text) => text,
+        Word::Status(_) => "",
+    }
+}
+
 impl Spans {
     /// Failure of the server span.
     pub(in crate::exchange::record) fn server_failure(&self, end: &End<'_>) -> Option<Failure<'_>> {

@@ -1,9 +1,9 @@
-//! Durations of flags, in the syntax of Go.
+//! Durations that people write, in the syntax of Go.
 
 use std::time::Duration;
 
 /// Parses `1h`, `1m30s`, `1.5s`, `10ms`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration; write for example 30s or 1m30s");
     let mut rest = text;
     let mut total = 0.0;

@@ -41,7 +41,7 @@ pub fn start(
     match settings {
         Some(IdentitySettings::IstioCa(settings)) => {
             if let Some(node) = &settings.report {
-                tokio::spawn(istio_ca::report::run(settings.clone(), node.clone()));
+                tokio::spawn(istio_ca::report::run(settings.clone(), (**node).clone()));
             }
             tokio::spawn(IstioCa::new(settings.clone(), delivery).run());
         }

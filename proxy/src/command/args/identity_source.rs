@@ -167,7 +167,7 @@ impl IdentitySourceArgs {
                 let crl = self.ca_crl.clone();
                 Some(IdentitySettings::IstioCa(IstioCaSettings {
                     root: Some(root.clone()),
-                    report: self.istio_report.then(|| node(identity)),
+                    report: self.istio_report.then(|| Box::new(node(identity))),
                     crl: Some(
                         crl.unwrap_or_else(|| "/var/run/secrets/istio/crl/ca-crl.pem".into()),
                     ),

@@ -40,7 +40,7 @@ pub struct IstioCaSettings {
     /// Cluster whose API server knows the token. Flag `--ca-cluster-id`.
     pub cluster_id: String,
     /// Node of the stream that lists the proxy in `istioctl proxy-status`; `None` for no stream. Flag `--istio-report`.
-    pub report: Option<XdsNode>,
+    pub report: Option<Box<XdsNode>>,
     /// Life that is asked for. Flag `--identity-ttl`.
     pub ttl: Duration,
     /// Kind of the key. Flag `--identity-key`.

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::support::eventually;
 use crate::support::proxy::free_address;
 
-/// Life of a certificate, in seconds. SPIRE renews it 10 s before its middle, since it begins 10 s early.
-pub(super) const LIFE: u32 = 20;
+/// Life of a certificate, in seconds, which must end within the time that tests wait. SPIRE renews it 10 s before its middle, since it begins 10 s early.
+const LIFE: u32 = 20;
 
 const NODE: &str = "spiffe://cluster.local/node";
 

@@ -66,7 +66,7 @@ pub use loader::{
     load_texts, read_texts, watch, watch_for,
 };
 pub use mesh_config::{follow_config_map, selected, selected_namespaces};
-pub use options::{Fleet, ProxyWorkload, ReadOptions, RemoteCluster};
+pub use options::{Fleet, ProxyWorkload, ReadOptions, RemoteCluster, Revision};
 pub use resource::{Object, ResourceSet};
 pub use route_tests::{
     Expectation, Expected, ExpectedDestination, RouteTest, TestConnection, TestFile, TestRequest,

@@ -31,7 +31,13 @@ pub struct ReadOptions {
     pub first_ejection_is_capped: bool,
     /// Namespaces that may use resources without `exportTo`.
     pub exports: DefaultExports,
+    /// Revision of the proxy: routing and security resources with another one in their label `istio.io/rev` are not read. `None`
+    /// to read all of them.
+    pub revision: Option<Revision>,
 }
+
+/// Revision of a control plane or a proxy, the value of the label `istio.io/rev`.
+pub type Revision = &'static str;
 
 /// Facts about the fleet that resources do not contain. They only make diagnostics more exact; no object is rejected
 /// because of them.

@@ -75,8 +75,8 @@ impl Roles {
         stop: oneshot::Receiver<()>,
     ) -> Result<(), String> {
         let mut tasks = JoinSet::new();
-        let (shared, close) = self.share(&mut tasks).await?;
         let (stopping, is_stopping) = watch::channel(false);
+        let (shared, close) = self.share(is_stopping.clone(), &mut tasks).await?;
         let (mut addresses, mut servers) = (Addresses::default(), JoinSet::new());
         let mut ready = health::Ready {
             certificate: shared.certificate.clone(),
@@ -135,6 +135,7 @@ impl Roles {
     /// Starts what the roles share. Returns it, with the sender that closes the listeners.
     async fn share(
         &self,
+        leaving: watch::Receiver<bool>,
         tasks: &mut JoinSet<()>,
     ) -> Result<(Shared, watch::Sender<bool>), String> {
         let (following, settings) = settings::follow(self.settings.clone())?;
@@ -158,6 +159,7 @@ impl Roles {
             settings,
             certificate,
             writes_authorities: self.files.is_none(),
+            leaving,
             closing,
         };
         Ok((shared, close))

@@ -56,7 +56,9 @@ pub(crate) struct Shared {
     pub(crate) certificate: watch::Receiver<Option<Served>>,
     /// Whether the CA of the certificate is written to the configurations of webhooks.
     pub(crate) writes_authorities: bool,
-    /// Whether the listeners close.
+    /// Whether the signal to end has come.
+    pub(crate) leaving: watch::Receiver<bool>,
+    /// Whether the listeners close, some time later.
     pub(crate) closing: watch::Receiver<bool>,
 }
 
@@ -118,7 +120,8 @@ impl Webhook {
         }));
         let config = certificate_of(shared.certificate.clone());
         let closing = shared.closing.clone();
-        let server = serve::serve(listener, config, Arc::clone(&injector), closing);
+        let leaving = shared.leaving.clone();
+        let server = serve::serve(listener, config, Arc::clone(&injector), leaving, closing);
         Ok(Started {
             address,
             injector,

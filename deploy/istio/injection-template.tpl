@@ -83,6 +83,7 @@ spec:
     volumeMounts:
     - {name: strait-podinfo, mountPath: /etc/podinfo, readOnly: true}
     - {name: istiod-ca-cert, mountPath: /var/run/secrets/istio, readOnly: true}
+    - {name: istio-ca-crl, mountPath: /var/run/secrets/istio/crl, readOnly: true}
     - {name: istio-token, mountPath: /var/run/secrets/tokens, readOnly: true}
   volumes:
   - name: strait-podinfo
@@ -91,5 +92,6 @@ spec:
       - {path: labels, fieldRef: {fieldPath: metadata.labels}}
       - {path: annotations, fieldRef: {fieldPath: metadata.annotations}}
   - {name: istiod-ca-cert, configMap: {name: istio-ca-root-cert}}
+  - {name: istio-ca-crl, configMap: {name: istio-ca-crl, optional: true}}
   - name: istio-token
     projected: {sources: [{serviceAccountToken: {path: istio-token, expirationSeconds: 43200, audience: istio-ca}}]}

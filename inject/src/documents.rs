@@ -6,7 +6,9 @@ use crate::context::Owner;
 use crate::json::text;
 
 /// Kinds with a template of pods at `spec.template`, with their API groups.
-const KINDS: [(&str, &str); 8] = [
+const KINDS: [(&str, &str); 9] = [
+    // before it had a group of its own
+    ("", "DeploymentConfig"),
     ("", "ReplicationController"),
     ("apps", "DaemonSet"),
     ("apps", "Deployment"),

@@ -24,8 +24,8 @@ pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
 pub(crate) use otlp::protobuf;
 pub use otlp::{
     Batching, CollectorClient, CollectorResponse, ExportOutcome, Exporter, MakeResource, MakeTls,
-    MakeTransport, MetricPush, OtlpEndpoint, OtlpProtocol, OtlpSettings, OtlpSignal, OtlpTotals,
-    PushSettings, SpanFormat, SpanQueue, Transport,
+    MakeTransport, MetricPush, OtlpEndpoint, OtlpMessage, OtlpProtocol, OtlpSettings, OtlpSignal,
+    OtlpTotals, PushSettings, SpanFormat, SpanQueue, Transport,
 };
 pub use request_tags::{MetricChanges, RequestTags};
 pub use tap::{
@@ -41,6 +41,6 @@ pub use traffic::telemetry::{
     PropagationStats, RETENTION, Reload, ReplayCause, ReplayLabels, ReplayTally, Reporter,
     RequestLabels, RequestProtocol, RequestRecord, RequestStats, ResponseFlags, RouteStats,
     RuleStats, Security, Service, ServiceStates, ShiftReason, ShiftTally, SourceWorkload, Stage,
-    StatsRegistry, TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNKNOWN, UnknownFlag,
-    VARIANTS_MAX, WorkerCounters, WorkerId, Workload, names,
+    StatsRegistry, TagTable, TagText, Tally, TcpStats, TcpTotals, Telemetry, UNAVAILABLE_MAX,
+    UNKNOWN, UnknownFlag, VARIANTS_MAX, WorkerCounters, WorkerId, Workload, names,
 };

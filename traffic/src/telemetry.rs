@@ -38,7 +38,7 @@ pub use histogram::{BUCKET_BOUNDS, DurationBounds};
 pub use labels::{Reporter, RequestLabels, Service, UNKNOWN, Workload};
 pub use members::{
     DestinationState, LimitState, MemberLabels, MemberState, MemberTally, ReplayCause,
-    ReplayLabels, ReplayTally, ServiceStates, ShiftReason, ShiftTally, Tally,
+    ReplayLabels, ReplayTally, ServiceStates, ShiftReason, ShiftTally, Tally, UNAVAILABLE_MAX,
 };
 pub use names::{Counter, Gauge};
 pub use phases::UpstreamPhase;

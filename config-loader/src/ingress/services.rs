@@ -10,7 +10,7 @@ use super::outcome::{Verdict, closed, dropped, invalid, nothing};
 use crate::kind::Name;
 use crate::resource::core::Secret;
 use crate::resource::gateway_api::RouteExtensions;
-use crate::validate::gateway_api::is_check_url;
+use crate::validate::gateway_api::{check_host_with_tls, is_check_url};
 use crate::validate::scalar;
 
 /// Query parameter of `auth-signin` with the URL that a client wanted.
@@ -33,6 +33,9 @@ pub(super) fn auth(
             return closed(
                 "the URL is not that of a Service, such as `http://auth.login.svc.cluster.local/check`",
             );
+        }
+        "auth-url" if check_host_with_tls(value).is_some_and(|host| !has_tls(&host, written)) => {
+            return closed("no DestinationRule with `tls` has the host of the URL");
         }
         "auth-url" => (RouteExtensions::EXT_AUTHZ, value.to_owned()),
         "auth-method" if Method::from_bytes(value.as_bytes()).is_err() => {
@@ -65,6 +68,17 @@ pub(super) fn auth(
     };
     nginx.annotations.insert(key, value);
     None
+}
+
+/// Whether a DestinationRule has TLS settings for a host, or for the Service that the host begins with.
+fn has_tls(host: &str, written: &Written<'_>) -> bool {
+    let mut rules = written.1.destination_rules.values();
+    rules.any(|rule| {
+        let rest = host.strip_prefix(&*rule.spec.host);
+        let policy = &rule.spec.traffic_policy;
+        let is_set = policy.tls.is_some() || policy.ports.iter().any(|port| port.tls.is_some());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) && is_set
+    })
 }
 
 /// Returns the URL with a parameter that has the URL of the request, unless it has the parameter.

@@ -7,7 +7,7 @@ use twox_hash::XxHash64;
 use super::layout::Layout;
 use super::long_list;
 use crate::ReadOptions;
-use crate::diagnostic::codes::common::{CM021, CM022, CM025, CM026, CM027, CM032, YAML006};
+use crate::diagnostic::codes::common::{CM021, CM022, CM025, CM026, CM027, CM032, CM038, YAML006};
 use crate::diagnostic::codes::gateway_api::GA009;
 use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
 use crate::kinds::unsupported::{self, Unsupported};
@@ -18,6 +18,17 @@ use crate::span::{Lines, Span};
 
 /// Advice where a value is no resource.
 const A_RESOURCE: &str = "write a mapping with `apiVersion`, `kind` and `metadata`";
+
+/// Label that assigns an object to one revision of a control plane.
+const REVISION: &str = "istio.io/rev";
+
+/// API groups whose objects Istio reads by revision.
+const REVISED_GROUPS: [&str; 4] = [
+    "gateway.networking.k8s.io",
+    "networking.istio.io",
+    "security.istio.io",
+    "telemetry.istio.io",
+];
 
 /// Result of reading one document.
 #[derive(Clone, Debug, Default)]
@@ -272,10 +283,47 @@ impl Document<'_> {
 
     fn read_object(&mut self, node: &Node, claim: &Claim<'_>, item: u32) {
         match kinds::find(claim.kind, claim.api_version) {
+            Found::Known(_) if self.is_of_other_revision(node, claim) => {}
             Found::Known(row) => self.read_known(node, row, claim, item),
             Found::WrongVersion(row) => self.refuse_version(node, row, claim),
             Found::Unknown => self.skip(node, claim),
         }
+    }
+
+    /// Whether the object is not read, since its label names another revision than that of the proxy. Without one, it is read all
+    /// the same, as by no Istio.
+    fn is_of_other_revision(&mut self, node: &Node, claim: &Claim<'_>) -> bool {
+        let group = kinds::group(claim.api_version);
+        if !REVISED_GROUPS.contains(&group) {
+            return false;
+        }
+        let labels = node.get("metadata").and_then(|meta| meta.get("labels"));
+        let label = labels.and_then(|labels| labels.get(REVISION));
+        let Some((label, revision)) = label.and_then(|label| Some((label, label.text()?))) else {
+            return false;
+        };
+        let own = self.source.options.revision;
+        let (message, help) = match own {
+            Some(own) if own == revision => return false,
+            Some(own) => (
+                format!(
+                    "skipped: {} is of revision `{revision}`, and the proxy of `{own}`",
+                    claim.kind
+                ),
+                "remove the label, if all revisions should read it".to_owned(),
+            ),
+            None => (
+                format!(
+                    "{} is of revision `{revision}`, and read all the same",
+                    claim.kind
+                ),
+                "set --revision to read those of one revision only, and those without the label"
+                    .to_owned(),
+            ),
+        };
+        let found = Diagnostic::at(Severity::Note, CM038, label.span, message);
+        self.report(node, found.with_help(Some(help)));
+        own.is_some()
     }
 
     fn read_known(&mut self, node: &Node, row: &'static Row, claim: &Claim<'_>, item: u32) {

@@ -230,6 +230,56 @@ fn unknown_fields_are_warnings_with_the_option() {
 }
 
 #[test]
+fn resources_of_other_revisions_are_not_read_with_the_option() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.yaml");
+    let entry = |name: &str, label: &str| {
+        format!(
+            "---\napiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: {name}\n  {label}\nspec:\n  \
+             hosts: [{name}.test]\n  resolution: DNS\n  ports: [{{number: 80, name: http, protocol: HTTP}}]\n"
+        )
+    };
+    let text = entry("all", "namespace: default")
+        + &entry("own", "labels: {istio.io/rev: strait}")
+        + &entry("other", "labels: {istio.io/rev: canary}")
+        + "---\napiVersion: v1\nkind: Service\nmetadata: {name: a, labels: {istio.io/rev: canary}}\nspec: {ports: [{port: 80}]}\n";
+    fs::write(&path, text).expect("a file");
+    let load = |revision| {
+        let read = ReadOptions {
+            revision,
+            ..ReadOptions::default()
+        };
+        let options = LoadOptions {
+            read,
+            ..LoadOptions::default()
+        };
+        let loaded = load_files(std::slice::from_ref(&path), options);
+        let entries = loaded.set.service_entries.values();
+        let entries: Vec<_> = entries.map(|object| object.id.name.to_string()).collect();
+        let found = loaded.diagnostics.iter();
+        let found = found.filter(|found| found.code.0 == "CM038");
+        let found: Vec<_> = found.map(|found| found.message.clone()).collect();
+        assert_eq!(
+            loaded.set.services.len(),
+            1,
+            "pods and Services have no revision"
+        );
+        (entries.join(" "), found)
+    };
+    let (entries, found) = load(Some("strait"));
+    assert_eq!(entries, "all own");
+    assert_eq!(
+        found,
+        ["skipped: ServiceEntry is of revision `canary`, and the proxy of `strait`"]
+    );
+    let (entries, found) = load(None);
+    assert_eq!(entries, "all other own");
+    assert_eq!(found.len(), 2, "{found:?}");
+    let (entries, _) = load(Some("none"));
+    assert_eq!(entries, "all");
+}
+
+#[test]
 fn source_subnet_is_used_with_the_option() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.yaml");

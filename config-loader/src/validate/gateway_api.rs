@@ -19,7 +19,7 @@ pub use backend_tls_policy::backend_tls_policy;
 pub use gateway::{gateway, gateway_class, listener_set};
 pub use grant::reference_grant;
 pub use route::{grpc_route, http_route, tcp_route, tls_route};
-pub use route_check::is_check_url;
+pub use route_check::{check_host_with_tls, is_check_url};
 
 #[cfg(test)]
 mod tests;

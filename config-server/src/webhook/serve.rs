@@ -30,10 +30,14 @@ const CONNECTIONS_MAX: usize = 1_024;
 const STOPS_AFTER: Duration = Duration::from_secs(10);
 
 /// Serves until `closing` is true, and then finishes the requests in flight. `config` is asked for each connection.
+///
+/// Connections that are open when `leaving` becomes true end with their requests in flight, so that the API server connects to
+/// another replica; connections that are opened later stay until `closing`.
 pub(super) async fn serve(
     listener: TcpListener,
     config: impl Fn() -> Option<Arc<ServerConfig>>,
     injector: Arc<Injector>,
+    leaving: watch::Receiver<bool>,
     mut closing: watch::Receiver<bool>,
 ) {
     let reviews = Arc::new(Semaphore::new(REVIEWS_MAX));
@@ -45,13 +49,11 @@ pub(super) async fn serve(
     let mut connections = accept(listener, CONNECTIONS_MAX, closes, |stream, _| {
         let (injector, reviews) = (Arc::clone(&injector), Arc::clone(&reviews));
         let acceptor = TlsAcceptor::from(config()?);
-        Some(connection(
-            stream,
-            acceptor,
-            injector,
-            reviews,
-            is_closing.clone(),
-        ))
+        let ends = match *leaving.borrow() {
+            true => is_closing.clone(),
+            false => leaving.clone(),
+        };
+        Some(connection(stream, acceptor, injector, reviews, ends))
     })
     .await;
     let all = async { while connections.join_next().await.is_some() {} };
@@ -63,7 +65,7 @@ async fn connection(
     acceptor: TlsAcceptor,
     injector: Arc<Injector>,
     reviews: Arc<Semaphore>,
-    mut closing: watch::Receiver<bool>,
+    mut ends: watch::Receiver<bool>,
 ) {
     let Some(stream) = handshake(acceptor, stream).await else {
         return;
@@ -76,7 +78,7 @@ async fn connection(
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = closing.wait_for(|is_closing| *is_closing) => connection.as_mut().graceful_shutdown(),
+        _ = ends.wait_for(|is_ending| *is_ending) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::client::conn::http1::handshake;
+use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1;
 use kube::runtime::reflector;
@@ -27,6 +27,7 @@ struct TestWebhook {
     address: SocketAddr,
     authorities: String,
     injector: Arc<Injector>,
+    leaving: watch::Sender<bool>,
     closing: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
     _settings: watch::Sender<Arc<Settings>>,
@@ -58,16 +59,19 @@ async fn start() -> TestWebhook {
     let material = Material::new(now, &["127.0.0.1".to_owned()]).unwrap();
     let tls = Arc::new(secret::server_config(&material).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (leaving, is_leaving) = watch::channel(false);
     let (closing, is_closing) = watch::channel(false);
     TestWebhook {
         address: listener.local_addr().unwrap(),
         authorities: material.authorities,
         injector: Arc::clone(&injector),
+        leaving,
         closing,
         task: tokio::spawn(serve::serve(
             listener,
             move || Some(Arc::clone(&tls)),
             injector,
+            is_leaving,
             is_closing,
         )),
         _settings: settings,
@@ -75,14 +79,8 @@ async fn start() -> TestWebhook {
 }
 
 impl TestWebhook {
-    /// Sends a request on a connection of its own. Returns the status and the body.
-    async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        media: &str,
-        body: impl Into<Bytes>,
-    ) -> (u16, String) {
+    /// Opens a connection.
+    async fn connect(&self) -> SendRequest<Full<Bytes>> {
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(self.authorities.as_bytes()).unwrap())
@@ -98,8 +96,20 @@ impl TestWebhook {
             .connect(name, stream)
             .await
             .unwrap();
-        let (mut sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
+        sender
+    }
+
+    /// Sends a request on a connection of its own. Returns the status and the body.
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: impl Into<Bytes>,
+    ) -> (u16, String) {
+        let mut sender = self.connect().await;
         let request = http::Request::builder()
             .method(method)
             .uri(path)
@@ -250,6 +260,20 @@ async fn what_is_no_review_is_rejected() {
         let (found, body) = webhook.send(method, path, media, body).await;
         assert_eq!(found, status, "{method} {path} {media}: {body}");
     }
+}
+
+#[tokio::test]
+async fn connections_end_at_the_signal_and_new_ones_are_served_until_the_listener_closes() {
+    let webhook = start().await;
+    let mut open = webhook.connect().await;
+    open.ready().await.unwrap();
+    webhook.leaving.send(true).unwrap();
+    while open.ready().await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    webhook.review("shop", pod(), json!({})).await;
+    webhook.closing.send(true).unwrap();
+    webhook.task.await.unwrap();
 }
 
 #[tokio::test]

@@ -163,6 +163,9 @@ impl Env {
                     self.set("STRAIT_CA_ADDRESS", STRAIT_CA);
                 }
                 self.set("STRAIT_CA_ROOT", "/var/run/strait/ca/root-cert.pem");
+                if !is_own {
+                    self.set("STRAIT_CA_CRL", "/var/run/strait/ca/ca-crl.pem");
+                }
                 self.set("STRAIT_CA_TOKEN", "/var/run/strait/token/ca");
             }
         }

@@ -62,10 +62,16 @@ pub(crate) fn volumes(context: &Context<'_>, choices: &Choices) -> Vec<Value> {
     .into_iter()
     .flatten()
     .collect();
+    let is_istio = choices.identity == IdentitySource::IstioCa;
     let authorities: Vec<Value> = [
         control_ca(context, choices.identity)
             .map(|(name, key)| config_map(name, key, "control.crt")),
         signer.map(|(_, name)| config_map(name, "root-cert.pem", "root-cert.pem")),
+        is_istio.then(|| {
+            let mut lists = config_map("istio-ca-crl", "ca-crl.pem", "ca-crl.pem");
+            lists["configMap"]["optional"] = true.into();
+            lists
+        }),
     ]
     .into_iter()
     .flatten()

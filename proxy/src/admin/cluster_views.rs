@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::view::{ClusterView, EndpointView, LimitView, MemberView, PriorityView};
 use crate::runtime::clock;
 use crate::snapshot::Snapshot;
-use crate::telemetry::{Counter, DestinationState, LimitState, MemberState, ServiceStates};
+use crate::telemetry::{
+    Counter, DestinationState, LimitState, MemberState, ServiceStates, UNAVAILABLE_MAX,
+};
 use traffic::balance::EndpointIdx;
 use traffic::cluster::federation::Pool;
 use traffic::cluster::priorities::{Health, Share};
@@ -187,11 +189,25 @@ fn destination_states(snapshot: &Snapshot, registry: &Registry) -> Vec<Destinati
             ejected: count(EndpointHealth::is_ejected),
             unhealthy: count(|health| !health.is_usable() && !health.is_ejected()),
             draining,
+            unavailable: unavailable(cluster),
             limits: limits.collect(),
             events: events(&cluster.state),
         }
     };
     used.map(state).collect()
+}
+
+/// Returns the first endpoints that are ejected or unhealthy.
+fn unavailable(cluster: &Cluster) -> Vec<(String, bool)> {
+    let endpoints = cluster.endpoints().iter();
+    let found = endpoints.filter(|endpoint| !endpoint.state.health.is_usable());
+    found
+        .take(UNAVAILABLE_MAX)
+        .map(|endpoint| {
+            let is_ejected = endpoint.state.health.is_ejected();
+            (endpoint.address.to_string(), is_ejected)
+        })
+        .collect()
 }
 
 /// Returns the number of endpoints that have left a cluster and still have requests.

@@ -5,12 +5,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::exports::transport;
 use super::live::LiveSettings;
 use super::settings::Settings;
-use crate::telemetry::{ExportOutcome, Transport};
+use crate::telemetry::{ExportOutcome, OtlpMessage, Transport};
 
 /// Way to the collector of traces that the settings in effect name.
 pub(super) struct NamedCollector {
@@ -53,7 +51,10 @@ impl NamedCollector {
 }
 
 impl Transport for NamedCollector {
-    fn export(self: Rc<Self>, message: Bytes) -> Pin<Box<dyn Future<Output = ExportOutcome>>> {
+    fn export(
+        self: Rc<Self>,
+        message: OtlpMessage,
+    ) -> Pin<Box<dyn Future<Output = ExportOutcome>>> {
         match self.newest() {
             Some(transport) => transport.export(message),
             None => {

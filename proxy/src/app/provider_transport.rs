@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, Uri};
 
@@ -14,7 +13,7 @@ use super::pool_sweep::sweep;
 use crate::exchange::service_call::{ServiceCall, head};
 use crate::exchange::{Worker, WorkerParts, select};
 use crate::snapshot::{Collector, Snapshot};
-use crate::telemetry::{CollectorResponse, ExportOutcome, OtlpProtocol, Transport};
+use crate::telemetry::{CollectorResponse, ExportOutcome, OtlpMessage, OtlpProtocol, Transport};
 use crate::upstream::{Client, Protocol};
 
 /// Finds the provider in a snapshot.
@@ -54,7 +53,7 @@ impl ProviderTransport {
         })
     }
 
-    async fn send(&self, message: Bytes) -> ExportOutcome {
+    async fn send(&self, message: OtlpMessage) -> ExportOutcome {
         let snapshot = self.worker.snapshot();
         let Some(collector) = (self.find)(&snapshot) else {
             if let Some(otherwise) = &self.otherwise {
@@ -83,6 +82,7 @@ impl ProviderTransport {
                 destination: nowhere,
             },
             timeout: collector.timeout,
+            needs_tls: false,
             record: None,
         };
         let protocol = is_grpc(&collector).then_some(Protocol::Http2);
@@ -104,7 +104,10 @@ impl ProviderTransport {
 }
 
 impl Transport for ProviderTransport {
-    fn export(self: Rc<Self>, message: Bytes) -> Pin<Box<dyn Future<Output = ExportOutcome>>> {
+    fn export(
+        self: Rc<Self>,
+        message: OtlpMessage,
+    ) -> Pin<Box<dyn Future<Output = ExportOutcome>>> {
         Box::pin(async move { self.send(message).await })
     }
 }

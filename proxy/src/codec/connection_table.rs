@@ -50,6 +50,8 @@ pub(crate) struct ConnectionTable {
     governed: RefCell<HashMap<usize, Governed>>,
     /// Times at which drains begin by themselves, by the address of the timer; empty without a maximum duration.
     ends: RefCell<HashMap<usize, Tick>>,
+    /// Whether a connection ever had such a time: without one, a request looks none up.
+    has_ends: Cell<bool>,
     /// TLS sessions that the proxy terminates, by the address of their timer.
     sessions: RefCell<HashMap<usize, Session>>,
 }
@@ -164,6 +166,7 @@ impl ConnectionHandle {
     /// Lets the connection drain after this time from now.
     pub(crate) fn ends_after(&self, time: Option<Duration>) {
         if let Some(time) = time {
+            self.connection_table.has_ends.set(true);
             let mut ends = self.connection_table.ends.borrow_mut();
             ends.insert(self.key(), self.now().after(time));
         }
@@ -171,10 +174,12 @@ impl ConnectionHandle {
 
     /// Time at which the drain begins by itself.
     fn end(&self) -> Tick {
-        let ends = self.connection_table.ends.borrow();
-        match ends.is_empty() {
-            true => Tick::NEVER,
-            false => ends.get(&self.key()).copied().unwrap_or(Tick::NEVER),
+        match self.connection_table.has_ends.get() {
+            true => {
+                let ends = self.connection_table.ends.borrow();
+                ends.get(&self.key()).copied().unwrap_or(Tick::NEVER)
+            }
+            false => Tick::NEVER,
         }
     }
 
@@ -344,6 +349,7 @@ impl ConnectionTable {
             ends_idle: Cell::default(),
             governed: RefCell::default(),
             ends: RefCell::default(),
+            has_ends: Cell::default(),
             sessions: RefCell::default(),
         }
     }

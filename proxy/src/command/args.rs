@@ -23,7 +23,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use config_loader::diagnostic::render;
 use config_loader::ingress::IngressSettings;
 use config_loader::resource::istio::{MeshConfig, ProxySettings};
-use config_loader::{Diagnostic, ReadOptions};
+use config_loader::{Diagnostic, ReadOptions, Revision};
 
 pub(super) use address::socket_address;
 pub use client_cert::ClientCertHeaderArg;
@@ -97,6 +97,24 @@ pub struct ReadingArgs {
         help_heading = "Compatibility"
     )]
     pub enforce_source_subnet: bool,
+    /// Revision of the proxy: resources of Istio and of the Gateway API with another value in their label `istio.io/rev` are not
+    /// read; default: all are read
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "STRAIT_RESOURCE_REVISION",
+        value_parser = revision,
+        help_heading = "Compatibility"
+    )]
+    pub revision: Option<Revision>,
+}
+
+/// Parses `--revision`, which lives as long as the process.
+fn revision(text: &str) -> Result<Revision, String> {
+    match text.is_empty() {
+        true => Err("write the value of a label, such as strait".to_owned()),
+        false => Ok(Box::leak(text.into())),
+    }
 }
 
 /// `--unknown-fields`.
@@ -126,6 +144,7 @@ impl ReadingArgs {
             enforce_source_subnet: self.enforce_source_subnet,
             first_ejection_is_capped: identity.mesh.first_ejection_is_capped,
             exports: identity.mesh_config.exports,
+            revision: self.revision,
         }
     }
 }

@@ -40,6 +40,9 @@ pub fn start(
     };
     match settings {
         Some(IdentitySettings::IstioCa(settings)) => {
+            if let Some(node) = &settings.report {
+                tokio::spawn(istio_ca::report::run(settings.clone(), node.clone()));
+            }
             tokio::spawn(IstioCa::new(settings.clone(), delivery).run());
         }
         Some(IdentitySettings::WorkloadApi(settings)) => {

@@ -158,6 +158,7 @@ async fn ask(
             service: &provider.service,
             client: connection.client,
             timeout: provider.settings.timeout,
+            needs_tls: false,
             record: Some(record),
         };
         let answer = match &settings.http {
@@ -300,6 +301,7 @@ pub(super) async fn authorize_connection(
             service: &provider.service,
             client,
             timeout: provider.settings.timeout,
+            needs_tls: false,
             record: None,
         };
         let settings = &*provider.settings;

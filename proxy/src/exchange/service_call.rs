@@ -52,6 +52,8 @@ pub(crate) struct ServiceCall<'a> {
     pub client: Client,
     /// Time limit of the whole call.
     pub timeout: Duration,
+    /// Whether nothing is sent without TLS.
+    pub needs_tls: bool,
     /// The request that is decided about, whose trace has the call; `None` for a connection.
     pub record: Option<&'a Record>,
 }
@@ -61,6 +63,8 @@ pub(crate) struct ServiceCall<'a> {
 pub(crate) enum CallError {
     /// The service is unknown, or has no usable endpoint.
     NoEndpoint,
+    /// The service has no TLS settings, and the call needs TLS.
+    NoTls,
     /// The exchange with the endpoint failed.
     Failed(Error),
     /// The response is longer than a bound, or asks for more changes than are made.
@@ -79,6 +83,7 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEndpoint => f.write_str("no endpoint of the service is usable"),
+            Self::NoTls => f.write_str("the service has no TLS settings, by a DestinationRule"),
             Self::Failed(error) => write!(f, "{error}"),
             Self::TooLong => write!(
                 f,
@@ -188,6 +193,9 @@ impl ServiceCall<'_> {
         let target = Target::find(self.snapshot, self.service.cluster);
         let picked = target.and_then(|target| target.pick(self.worker));
         let picked = picked.ok_or(CallError::NoEndpoint)?;
+        if self.needs_tls && picked.cluster().tls(picked.endpoint()).is_none() {
+            return Err(CallError::NoTls);
+        }
         let chosen = || picked.protocol(Version::HTTP_11, false);
         let protocol = protocol.unwrap_or_else(chosen);
         parts.headers.insert(CONTENT_LENGTH, body.len().into());

@@ -128,6 +128,13 @@ pub struct ExchangeSettings {
     pub environment: Arc<BTreeMap<String, String>>,
 }
 
+impl ExchangeSettings {
+    /// Returns the number of trusted proxies in front of this one, and whether it is a sidecar.
+    pub fn trust(&self) -> (usize, bool) {
+        (self.trusted_hops, self.is_sidecar)
+    }
+}
+
 impl Default for ExchangeSettings {
     fn default() -> Self {
         Self {

@@ -177,12 +177,6 @@ impl Worker {
         is_open.then(|| self.taps.get())
     }
 
-    /// Returns the number of trusted proxies in front of this one, and whether it is a sidecar.
-    pub fn trust(&self) -> (usize, bool) {
-        let settings = self.settings();
-        (settings.trusted_hops, settings.is_sidecar)
-    }
-
     /// Adds one to a counter.
     pub fn count(&self, counter: Counter) {
         self.telemetry.counters.increment(self.id, counter);

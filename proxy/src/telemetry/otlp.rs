@@ -21,7 +21,7 @@ mod totals;
 mod transport;
 mod zipkin;
 
-pub use batch::MakeResource;
+pub use batch::{MakeResource, OtlpMessage};
 pub use client::Client as CollectorClient;
 pub use connect::MakeTls;
 pub use exporter::Exporter;

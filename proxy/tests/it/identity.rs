@@ -3,7 +3,9 @@
 mod agent;
 pub(crate) mod ca;
 mod files;
+mod revoked;
 mod rotation;
+mod spire;
 mod strait_ca;
 mod workload_api;
 

@@ -211,6 +211,10 @@ async fn destination_has_its_endpoints_and_limits() {
     assert_eq!(state("in_use", "limit", "connections"), 1.0);
     assert_eq!(client.get("/500").await.status, 500);
     until("it is ejected", async || states() == [0.0, 1.0]).await;
+    let address = origin.address.to_string();
+    let out = || state("endpoint_unavailable", "endpoint", &address);
+    assert_eq!(out(), 1.0);
+    assert_eq!(state("endpoint_unavailable", "state", "ejected"), 1.0);
 }
 
 /// Metrics page in OpenMetrics.

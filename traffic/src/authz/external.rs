@@ -65,6 +65,8 @@ pub struct HttpCheck {
 /// Source: the annotations `auth-url` and others of ingress-nginx; `auth_request` of nginx.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteCheck {
+    /// Whether it is sent over TLS only. Its settings are those of the service's cluster.
+    pub needs_tls: bool,
     /// Host of the service.
     pub host: Arc<str>,
     /// Port of the service.
@@ -87,7 +89,8 @@ impl RouteCheck {
 
     /// Returns the URL of the check.
     pub fn url(&self) -> String {
-        format!("http://{}:{}{}", self.host, self.port, self.target)
+        let scheme = if self.needs_tls { "https" } else { "http" };
+        format!("{scheme}://{}:{}{}", self.host, self.port, self.target)
     }
 }
 

@@ -186,6 +186,9 @@ pub struct MemberState {
     pub available: usize,
 }
 
+/// Maximum number of endpoints of a destination that are named because they are not available.
+pub const UNAVAILABLE_MAX: usize = 20;
+
 /// State of a destination, read for each scrape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DestinationState {
@@ -203,6 +206,8 @@ pub struct DestinationState {
     pub unhealthy: usize,
     /// Number of endpoints that have left the destination and still have requests.
     pub draining: usize,
+    /// Addresses of endpoints that are ejected (`true`) or unhealthy, at most [`UNAVAILABLE_MAX`].
+    pub unavailable: Vec<(String, bool)>,
     /// Limits with their current values.
     pub limits: Vec<LimitState>,
     /// Failures, handshakes and retries that have occurred.

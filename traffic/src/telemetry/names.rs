@@ -60,6 +60,8 @@ families! {
     RULE_REQUESTS "strait_rule_requests_total" "Requests by the rule that matched, and class of the response status; at most 1000 rules, then as rule other.",
     /// Gauge: endpoints of a destination.
     DESTINATION_ENDPOINTS "strait_destination_endpoints" "Endpoints of a destination that has had a request, by state: available, ejected, unhealthy, draining.",
+    /// Gauge: endpoints of a destination that get no new requests.
+    DESTINATION_UNAVAILABLE "strait_destination_endpoint_unavailable" "1 for endpoints of a destination that are ejected or unhealthy, by address and state; at most 20 of a destination, and 1000 in all.",
     /// Gauge: limits of a destination.
     DESTINATION_LIMIT "strait_destination_limit" "Limits of a destination that has had a request, by limit.",
     /// Gauge: current values of what limits limit.
@@ -210,6 +212,8 @@ pub mod label {
     pub const SOURCE_ADDRESS: &str = "source_address";
     /// Action of a policy: `ALLOW`, `DENY`, `AUDIT` or `CUSTOM`.
     pub const ACTION: &str = "action";
+    /// Address of an endpoint.
+    pub const ENDPOINT: &str = "endpoint";
     /// Name of a metric.
     pub const METRIC: &str = "metric";
     /// Namespace of a policy.

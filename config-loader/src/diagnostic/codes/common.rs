@@ -39,6 +39,7 @@ codes! {
     CM035 Warning "a status is about the generation that its object is at";
     CM036 Warning "a security policy is of a kind that is supported";
     CM037 Warning "a kind that configures proxies is one that is supported";
+    CM038 Note "the label istio.io/rev of a resource is the revision of the proxy";
     YAML001 Error "the document is well-formed YAML";
     YAML002 Error "a mapping has each key once";
     YAML003 Error "a document, its aliases expanded, has a bounded number of nodes";

@@ -79,6 +79,7 @@ fn annotations_become_filters() {
         ("proxy-next-upstream: off", " -> web:80"),
         ("auth-type: basic", " 500 ->"),
         ("auth-url: https://$host/oauth2/auth", " 500 ->"),
+        ("auth-url: https://auth.plain.test/check", " 500 ->"),
         (
             "auth-url: http://auth/; auth-signin: https://$upstream/",
             " 500 ->",

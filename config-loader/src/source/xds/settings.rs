@@ -168,6 +168,20 @@ impl XdsNode {
         }
     }
 
+    /// Returns the node of a stream that istiod takes for an Envoy's, and lists in `istioctl proxy-status`.
+    pub fn of_envoy(&self) -> Node {
+        let mut node = self.message();
+        let metadata = node.metadata.get_or_insert_default();
+        metadata.fields.remove("GENERATOR");
+        let version = text(&format!("strait-{}", self.version));
+        metadata.fields.insert("ISTIO_VERSION".to_owned(), version);
+        let config = Some(Kind::StructValue(Struct::default()));
+        metadata
+            .fields
+            .insert("PROXY_CONFIG".to_owned(), Value { kind: config });
+        node
+    }
+
     fn metadata(&self) -> Struct {
         let labels = self.labels.iter();
         let labels = labels.map(|(key, value)| (key.clone(), text(value)));
@@ -281,5 +295,7 @@ mod tests {
         assert_eq!(value("CLUSTER_ID"), Some(text("east")));
         assert_eq!(value("NETWORK"), None);
         assert_eq!(message.locality.unwrap().zone, "eu-1");
+        let listed = node.of_envoy().metadata.unwrap().fields;
+        assert!(listed.contains_key("PROXY_CONFIG") && !listed.contains_key("GENERATOR"));
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn route_check(check: &mut Check<'_>) -> Option<Arc<RouteCheck>> {
         check,
         |text| (text == "always").then_some(()),
     );
-    let (host, port, target) = value_of(
+    let service = value_of(
         RouteExtensions::EXT_AUTHZ,
         "write the URL of a service, such as `http://auth.login.svc.cluster.local:4180/check`",
         check,
@@ -63,9 +63,10 @@ pub(super) fn route_check(check: &mut Check<'_>) -> Option<Arc<RouteCheck>> {
     )?;
     let exact = |name: &str| HeaderNames([Pattern::of(name)].into());
     Some(Arc::new(RouteCheck {
-        host,
-        port,
-        target,
+        needs_tls: service.needs_tls,
+        host: service.host,
+        port: service.port,
+        target: service.target,
         method: method.unwrap_or(Method::GET),
         headers: HttpCheck {
             request_headers: HeaderNames([Pattern::Any].into()),
@@ -92,15 +93,31 @@ pub fn is_check_url(text: &str) -> bool {
     url(text).is_some()
 }
 
-/// Returns host, port, and the path with the query of a URL of plain HTTP.
-fn url(text: &str) -> Option<(Arc<str>, u16, PathAndQuery)> {
+/// Whether a text is such a URL with TLS; returns its host.
+pub fn check_host_with_tls(text: &str) -> Option<Arc<str>> {
+    url(text).filter(|url| url.needs_tls).map(|url| url.host)
+}
+
+/// URL of a service that can check requests.
+struct CheckUrl {
+    needs_tls: bool,
+    host: Arc<str>,
+    port: u16,
+    target: PathAndQuery,
+}
+
+fn url(text: &str) -> Option<CheckUrl> {
     let uri: Uri = text.parse().ok()?;
     let host = uri.host().filter(|host| scalar::is_dns_subdomain(host))?;
     let target = uri.path_and_query().cloned();
     let has_user = uri.authority()?.as_str().contains('@');
-    (uri.scheme() == Some(&Scheme::HTTP) && !has_user).then(|| {
-        let target = target.unwrap_or(PathAndQuery::from_static("/"));
-        (host.into(), uri.port_u16().unwrap_or(80), target)
+    let needs_tls = uri.scheme() == Some(&Scheme::HTTPS);
+    let is_http = needs_tls || uri.scheme() == Some(&Scheme::HTTP);
+    (is_http && !has_user).then(|| CheckUrl {
+        needs_tls,
+        host: host.into(),
+        port: uri.port_u16().unwrap_or(if needs_tls { 443 } else { 80 }),
+        target: target.unwrap_or(PathAndQuery::from_static("/")),
     })
 }
 
@@ -109,16 +126,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn service_is_a_host_of_plain_http() {
-        let (host, port, target) = url("http://auth.login:4180/check?a=b").unwrap();
-        assert_eq!(
-            (&*host, port, target.as_str()),
-            ("auth.login", 4180, "/check?a=b")
-        );
-        let (_, port, target) = url("http://auth").unwrap();
-        assert_eq!((port, target.as_str()), (80, "/"));
+    fn service_is_a_host_with_or_without_tls() {
+        for (text, expected) in [
+            (
+                "http://auth.login:4180/check?a=b",
+                (false, "auth.login", 4180, "/check?a=b"),
+            ),
+            ("http://auth", (false, "auth", 80, "/")),
+            ("https://auth.test/x", (true, "auth.test", 443, "/x")),
+            ("https://auth:80", (true, "auth", 80, "/")),
+        ] {
+            let url = url(text).unwrap();
+            let found = (url.needs_tls, &*url.host, url.port, url.target.as_str());
+            assert_eq!(found, expected, "{text}");
+        }
         for wrong in [
-            "https://auth/x",
+            "ftp://auth/x",
+            "https://$host/x",
             "http://u@auth/",
             "/x",
             "auth",

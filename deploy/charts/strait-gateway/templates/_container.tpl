@@ -118,6 +118,7 @@
 - {name: STRAIT_SERVICE_ACCOUNT, valueFrom: {fieldRef: {fieldPath: spec.serviceAccountName}}}
 - {name: STRAIT_CA_ADDRESS, value: {{ .address | quote }}}
 - {name: STRAIT_CA_ROOT, value: /etc/certs/root-cert.pem}
+- {name: STRAIT_CA_CRL, value: /etc/certs/ca-crl.pem}
 - {name: STRAIT_CA_TOKEN, value: /etc/certs/token}
 {{- end }}
 {{- with .trustDomain }}
@@ -166,6 +167,7 @@
   projected:
     sources:
       - configMap: {name: istio-ca-root-cert, items: [{key: root-cert.pem, path: root-cert.pem}]}
+      - configMap: {name: istio-ca-crl, optional: true, items: [{key: ca-crl.pem, path: ca-crl.pem}]}
       - serviceAccountToken: {path: token, audience: istio-ca, expirationSeconds: 43200}
 {{- end }}
 {{- end }}

@@ -179,3 +179,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - {{ . | quote }}
 {{- end }}
 {{- end }}
+
+{{- /* Settings of the injector, as its ConfigMap has them. */ -}}
+{{- define "control.settings" -}}
+{{- $settings := merge (dict "revision" .Values.revision "image" (include "control.image" .)) .Values.injector.settings }}
+{{- if .Values.hub.enabled }}
+{{- $settings = merge $settings (dict "control" (dict "url" (printf "xds://%s.%s.svc:6444" (include "control.name" .) .Release.Namespace))) }}
+{{- end }}
+{{- if .Values.identity.enabled }}
+{{- $settings = merge $settings (dict "identity" (dict "source" "strait-ca")) }}
+{{- if ne .Values.identity.trustDomain "cluster.local" }}
+{{- $settings = merge $settings (dict "env" (dict "STRAIT_TRUST_DOMAIN" .Values.identity.trustDomain)) }}
+{{- end }}
+{{- end }}
+{{- toYaml $settings }}
+{{- end }}

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use config_loader::ControlServer;
 
 use super::address::socket_address;
-use super::control::ControlArgs;
+use super::control::{ControlArgs, node};
 use crate::control::identity_source::{
     AgentEndpoint, IdentitySettings, IstioCaSettings, KeyKind, WorkloadApiSettings,
 };
@@ -36,6 +36,10 @@ pub struct IdentitySourceArgs {
     /// /var/run/secrets/istio/root-cert.pem
     #[arg(long, value_name = "FILE", env = "STRAIT_CA_ROOT")]
     pub ca_root: Option<PathBuf>,
+    /// Revocation lists of this CA, PEM: workloads whose certificate is in one are refused. A file that does not exist counts as
+    /// empty; changes are followed; default for istio-ca: /var/run/secrets/istio/crl/ca-crl.pem
+    #[arg(long, value_name = "FILE", env = "STRAIT_CA_CRL")]
+    pub ca_crl: Option<PathBuf>,
     /// Name in the certificate of this CA; default: the host of --ca-address
     #[arg(long, value_name = "NAME", env = "STRAIT_CA_SERVER_NAME")]
     pub ca_server_name: Option<String>,
@@ -60,6 +64,9 @@ pub struct IdentitySourceArgs {
     /// Kind of the key, a new one for each certificate. It never leaves the memory of the proxy
     #[arg(long, value_enum, default_value_t = IdentityKeyArg::EcdsaP256, env = "STRAIT_IDENTITY_KEY")]
     pub identity_key: IdentityKeyArg,
+    /// List this proxy in `istioctl proxy-status`, by a stream to istiod at --ca-address; for --identity istio-ca
+    #[arg(long, env = "STRAIT_ISTIO_REPORT")]
+    pub istio_report: bool,
     /// SPIFFE Workload API of --identity workload-api: unix:///PATH or tcp://IP:PORT
     #[arg(long, value_name = "URI", env = "SPIFFE_ENDPOINT_SOCKET", value_parser = agent_endpoint)]
     pub workload_api: Option<AgentEndpoint>,
@@ -136,6 +143,12 @@ impl IdentitySourceArgs {
                 "--identity {kind} excludes --workload-cert, --workload-key and --mesh-ca: a workload has one identity"
             ));
         }
+        if self.istio_report && kind != IdentityKind::IstioCa {
+            return Err(
+                "--istio-report needs --identity istio-ca: istiod lists who shows its token"
+                    .to_owned(),
+            );
+        }
         Ok(match kind {
             IdentityKind::Files | IdentityKind::None => None,
             IdentityKind::WorkloadApi => {
@@ -151,8 +164,13 @@ impl IdentitySourceArgs {
                 let address = ("istiod.istio-system.svc".to_owned(), 15_012);
                 let root = self.ca_root.clone();
                 let root = root.unwrap_or_else(|| "/var/run/secrets/istio/root-cert.pem".into());
+                let crl = self.ca_crl.clone();
                 Some(IdentitySettings::IstioCa(IstioCaSettings {
                     root: Some(root.clone()),
+                    report: self.istio_report.then(|| node(identity)),
+                    crl: Some(
+                        crl.unwrap_or_else(|| "/var/run/secrets/istio/crl/ca-crl.pem".into()),
+                    ),
                     ..self.of_ca(address, root, cluster)
                 }))
             }
@@ -195,10 +213,12 @@ impl IdentitySourceArgs {
             port,
             server_name: self.ca_server_name.clone(),
             root: self.ca_root.clone(),
+            crl: self.ca_crl.clone(),
             server_root,
             is_own: false,
             token: self.ca_token.clone().unwrap_or_else(|| token.into()),
             cluster_id: cluster_id.unwrap_or("Kubernetes").to_owned(),
+            report: None,
             ttl: self.identity_ttl,
             key: self.identity_key.into(),
         }

@@ -32,8 +32,8 @@ impl Delivery {
         });
     }
 
-    /// Replaces the bundles of the identity in effect.
-    pub(super) fn deliver_bundle(&self, bundle: &[u8]) {
+    /// Replaces bundles and revocation lists of the identity in effect.
+    pub(super) fn deliver_bundle(&self, bundle: &[u8], revoked: Option<&[u8]>) {
         self.deliver.send_if_modified(|delivered| {
             let Some(material) = &delivered.material else {
                 return false;
@@ -45,7 +45,7 @@ impl Delivery {
                 bundles: domains
                     .map(|domain| (Arc::clone(domain), bundle.to_vec()))
                     .collect(),
-                revoked: material.revoked.clone(),
+                revoked: revoked.map(<[u8]>::to_vec),
             }));
             true
         });

@@ -4,6 +4,7 @@
 //! The token is read for each request, and goes to the CA only, over TLS only.
 
 mod call;
+pub(super) mod report;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,8 @@ pub(super) struct IstioCa {
     root: Content,
     /// Certificates that verify the server.
     server_root: Content,
+    /// Revocation lists of the CA; `None` without any.
+    revoked: Option<Vec<u8>>,
     /// Identity of the last answer.
     held: Option<Arc<Material>>,
     /// Whether the CA refused to renew that identity for itself.
@@ -66,6 +69,7 @@ impl IstioCa {
             token: read(&settings.token, "--ca-token"),
             root: read_root(&settings),
             server_root: read(&settings.server_root, settings.server_root_flag()),
+            revoked: read_lists(&settings).flatten(),
             held: None,
             is_held_refused: false,
             settings,
@@ -107,12 +111,16 @@ impl IstioCa {
         }
         self.server_root = read(&self.settings.server_root, self.settings.server_root_flag());
         let root = read_root(&self.settings);
-        if root != self.root {
+        let is_changed = root != self.root;
+        if is_changed {
             self.root = root;
             self.schedule.roots_changed(now(), rand::random());
-            if self.root.is_ok() {
-                self.delivery.deliver_bundle(&self.bundle());
-            }
+        }
+        let revoked = read_lists(&self.settings).unwrap_or_else(|| self.revoked.clone());
+        if (is_changed && self.root.is_ok()) || revoked != self.revoked {
+            self.revoked = revoked;
+            let revoked = self.revoked.as_deref();
+            self.delivery.deliver_bundle(&self.bundle(), revoked);
         }
     }
 
@@ -235,7 +243,7 @@ impl IstioCa {
             bundles: domains
                 .map(|domain| (Arc::clone(domain), bundle.clone()))
                 .collect(),
-            revoked: None,
+            revoked: self.revoked.clone(),
         };
         let seconds = now().as_secs().try_into().unwrap_or_default();
         let facts = answer::check(&material, workload, &place, seconds)?;
@@ -314,6 +322,12 @@ fn read_root(settings: &IstioCaSettings) -> Content {
         Err(_) if settings.is_own && !path.exists() => Ok(Vec::new()),
         root => root,
     }
+}
+
+/// Reads the file of revocation lists: `None` if it cannot be read, after which the lists stay, and inner `None` if it has no list.
+fn read_lists(settings: &IstioCaSettings) -> Option<Option<Vec<u8>>> {
+    let lists = read(settings.crl.as_ref()?, "--ca-crl").ok()?;
+    Some((!lists.trim_ascii().is_empty()).then_some(lists))
 }
 
 /// Reads a file that a request needs.

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use config_loader::XdsNode;
+
 use super::request::KeyKind;
 
 /// Settings of a source.
@@ -28,6 +30,8 @@ pub struct IstioCaSettings {
     pub root: Option<PathBuf>,
     /// File of the certificates that verify the CA's server: that of the flag `--ca-root`, or of `--control-ca`.
     pub server_root: PathBuf,
+    /// File of revocation lists of the CA. Flag `--ca-crl`.
+    pub crl: Option<PathBuf>,
     /// Whether the CA is Strait's own, which publishes its roots with each certificate, and renews a certificate of a
     /// workload that joined by token for that certificate.
     pub is_own: bool,
@@ -35,6 +39,8 @@ pub struct IstioCaSettings {
     pub token: PathBuf,
     /// Cluster whose API server knows the token. Flag `--ca-cluster-id`.
     pub cluster_id: String,
+    /// Node of the stream that lists the proxy in `istioctl proxy-status`; `None` for no stream. Flag `--istio-report`.
+    pub report: Option<XdsNode>,
     /// Life that is asked for. Flag `--identity-ttl`.
     pub ttl: Duration,
     /// Kind of the key. Flag `--identity-key`.

@@ -87,7 +87,8 @@ impl WorkloadApi {
         }
     }
 
-    /// Checks a message, and makes it the identity. One that cannot be used changes nothing.
+    /// Checks a message, and makes it the identity. One that cannot be used changes nothing, but one without an identity of this
+    /// workload takes the last one away.
     fn take(&mut self, message: SvidResponse) {
         let (workload, place) = (&self.delivery.workload, self.delivery.place());
         let hint = self.settings.hint.as_deref();
@@ -103,6 +104,10 @@ impl WorkloadApi {
                 let expires = facts.not_after.try_into().unwrap_or_default();
                 self.expires = Some(Duration::from_secs(expires));
                 self.delivery.deliver(material.into());
+            }
+            Err(problem) if problem.kind == ProblemKind::NoneFits => {
+                self.expires = None;
+                self.delivery.withdraw(problem);
             }
             Err(problem) => self.delivery.fail(problem, "failed"),
         }

@@ -179,6 +179,7 @@ impl Fetcher {
                 destination: nowhere,
             },
             timeout: CALL_MAX,
+            needs_tls: false,
             record: None,
         };
         let response = call.whole(parts, Bytes::new(), None).await;

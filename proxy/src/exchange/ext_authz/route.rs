@@ -103,9 +103,9 @@ async fn send<B>(
     record: &Record,
 ) -> Result<(StatusCode, HeaderMap), CallError> {
     let check = &*asked.settings;
-    let host = match check.port {
-        80 => HeaderValue::from_str(&check.host),
-        port => HeaderValue::try_from(format!("{}:{port}", check.host)),
+    let host = match (check.port, check.needs_tls) {
+        (80, false) | (443, true) => HeaderValue::from_str(&check.host),
+        (port, _) => HeaderValue::try_from(format!("{}:{port}", check.host)),
     };
     let host = host.map_err(|_| CallError::Malformed)?;
     let mut parts = head(check.method.clone(), Uri::from(check.target.clone()));
@@ -137,6 +137,7 @@ async fn send<B>(
         service: &service,
         client: context.connection.client,
         timeout: RouteCheck::TIMEOUT,
+        needs_tls: check.needs_tls,
         record: Some(record),
     };
     let (head, _) = call.http(parts, host, Bytes::new()).await?;

@@ -58,6 +58,7 @@ pub(in crate::exchange) async fn ask(
         service,
         client: context.connection.client,
         timeout: settings.rate_limit_timeout,
+        needs_tls: false,
         record: Some(record),
     };
     let answer: Result<RateLimitResponse, CallError> = call.grpc(METHOD, &message).await;

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::Record;
 use traffic::telemetry::{TracedRequest, UpstreamPhase};
+use traffic::trace::TraceContext;
 
 impl Record {
     /// Counts the phases of the attempt that has ended, each if there was one.
@@ -42,8 +43,10 @@ impl Record {
 
     /// Trace of the request as an exemplar, if it is sampled and has spans.
     pub(super) fn exemplar(&self, duration: Duration) -> Option<TracedRequest> {
-        let is_on = self.worker.settings().exemplars && self.exported().is_some();
-        let context = self.trace.filter(|one| is_on && one.is_sampled())?;
+        let context = self.trace.filter(TraceContext::is_sampled)?;
+        if self.exported().is_none() || !self.worker.settings().exemplars {
+            return None;
+        }
         let ended = self.start_time() + duration;
         let millis = ended.duration_since(UNIX_EPOCH).ok()?.as_millis();
         Some(TracedRequest {

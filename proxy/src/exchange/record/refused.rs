@@ -30,7 +30,7 @@ pub(super) fn report(
     let Some(context) = trace::continued(worker, traced, head) else {
         return;
     };
-    let (hops, is_sidecar) = worker.trust();
+    let (hops, is_sidecar) = worker.settings().trust();
     let origin = Origin::of(connection, hops, is_sidecar, head);
     let now = clock::now();
     let end = End {

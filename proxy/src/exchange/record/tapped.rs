@@ -115,7 +115,7 @@ pub(super) fn show_refused(
     if set.is_empty() {
         return;
     }
-    let (hops, is_sidecar) = worker.trust();
+    let (hops, is_sidecar) = worker.settings().trust();
     let input = TapInput {
         open,
         snapshot: &worker.snapshot(),

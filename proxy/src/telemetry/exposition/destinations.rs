@@ -12,6 +12,9 @@ use traffic::telemetry::phases::{PHASE_BOUNDS, PHASE_COUNTERS, UpstreamPhase};
 use traffic::telemetry::routes::CLASSES;
 use traffic::telemetry::{Counter, DestinationState, LimitState, StatsRegistry};
 
+/// Maximum number of endpoints that are named because they are not available.
+const UNAVAILABLE_ENDPOINTS_MAX: usize = 1000;
+
 /// Requests of rules, and times of the phases of attempts.
 pub(super) fn families(stats: &StatsRegistry) -> [MetricFamily; 2] {
     [rules(stats), phases(stats)]
@@ -50,7 +53,7 @@ fn labels(state: &DestinationState, name: &str, value: &str) -> Vec<LabelPair> {
 }
 
 /// Endpoints and limits of destinations.
-pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 3] {
+pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 4] {
     let endpoints = states.iter().flat_map(|state| {
         let counts = [
             ("available", state.available),
@@ -59,6 +62,14 @@ pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 3] {
             ("draining", state.draining),
         ];
         counts.map(|(name, count)| (labels(state, label::STATE, name), count as f64))
+    });
+    let unavailable = states.iter().flat_map(|state| {
+        state.unavailable.iter().map(|(address, is_ejected)| {
+            let name = if *is_ejected { "ejected" } else { "unhealthy" };
+            let mut labels = labels(state, label::STATE, name);
+            labels.push(pair(label::ENDPOINT, address));
+            (labels, 1.0)
+        })
     });
     let limits = |value: fn(&LimitState) -> Option<f64>| {
         states.iter().flat_map(move |state| {
@@ -70,6 +81,10 @@ pub(super) fn states(states: &[DestinationState]) -> [MetricFamily; 3] {
     };
     [
         gauge_family(names::DESTINATION_ENDPOINTS, endpoints),
+        gauge_family(
+            names::DESTINATION_UNAVAILABLE,
+            unavailable.take(UNAVAILABLE_ENDPOINTS_MAX),
+        ),
         gauge_family(
             names::DESTINATION_LIMIT,
             limits(|limit| limit.limit.map(f64::from)),

@@ -5,6 +5,12 @@ use super::protobuf::{begin, bytes, fixed64, varint, varint_length};
 /// Maximum number of bytes of a text.
 pub(crate) const VALUE_BYTES_MAX: usize = 1024;
 
+/// Tag of the key of a `KeyValue`, and of the text of an `AnyValue`.
+const TEXT_TAG: u8 = 1 << 3 | 2;
+
+/// Tag of the value of a `KeyValue`.
+const VALUE_TAG: u8 = 2 << 3 | 2;
+
 /// Writes attributes of one span, event or resource into a field of its message.
 pub(crate) struct Attributes<'a> {
     out: &'a mut Vec<u8>,
@@ -36,7 +42,14 @@ impl<'a> Attributes<'a> {
 
     /// Writes a text; bytes that are no UTF-8 are replaced.
     pub(crate) fn text(&mut self, key: &str, value: impl AsRef<[u8]>) {
-        self.parts(key, &[value.as_ref()], self.bytes_max);
+        let value = value.as_ref();
+        if value.len() > self.bytes_max || !value.is_ascii() {
+            return self.parts(key, &[value], self.bytes_max);
+        }
+        if self.admit() {
+            self.begin(key, 1 + varint_length(value.len() as u64) + value.len());
+            bytes(self.out, 1, value);
+        }
     }
 
     /// Writes a text that consists of several parts, of at most this many bytes.
@@ -107,8 +120,74 @@ impl<'a> Attributes<'a> {
     fn begin(&mut self, key: &str, value: usize) {
         let keyed = 1 + varint_length(key.len() as u64) + key.len();
         let valued = 1 + varint_length(value as u64) + value;
+        if keyed + valued < 0x80 && self.field < 0x10 {
+            // tags and lengths have one byte each, as those of nearly all attributes
+            let whole = (keyed + valued) as u8;
+            let head = [
+                (self.field << 3 | 2) as u8,
+                whole,
+                TEXT_TAG,
+                key.len() as u8,
+            ];
+            self.out.extend_from_slice(&head);
+            self.out.extend_from_slice(key.as_bytes());
+            self.out.extend_from_slice(&[VALUE_TAG, value as u8]);
+            return;
+        }
         begin(self.out, self.field, keyed + valued);
         bytes(self.out, 1, key.as_bytes());
         begin(self.out, 2, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+
+    #[derive(Clone, PartialEq, Message)]
+    struct Span {
+        #[prost(message, repeated, tag = "9")]
+        attributes: Vec<KeyValue>,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    struct KeyValue {
+        #[prost(string, tag = "1")]
+        key: String,
+        #[prost(message, optional, tag = "2")]
+        value: Option<AnyValue>,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    struct AnyValue {
+        #[prost(string, tag = "1")]
+        text: String,
+        #[prost(int64, tag = "3")]
+        integer: i64,
+    }
+
+    #[test]
+    fn texts_and_integers_of_all_lengths_are_read_back() {
+        for length in (0..140).chain([16_370, 16_384]) {
+            for of_key in [1, 20, 100, 127, 128, 300] {
+                let (key, value) = ("k".repeat(of_key), "v".repeat(length));
+                let mut out = Vec::new();
+                let mut attributes = Attributes::new(&mut out, 9, 3, usize::MAX);
+                attributes.text(&key, &value);
+                attributes.parts(&key, &[value.as_bytes(), b"/"], usize::MAX);
+                attributes.integer(&key, 1 << (length % 63));
+                let span = Span::decode(&*out).expect("a message");
+                let read = |at: usize| {
+                    let one = &span.attributes[at];
+                    assert_eq!(one.key, key);
+                    one.value.clone().expect("a value")
+                };
+                assert_eq!(read(0).text, value);
+                assert_eq!(read(1).text, value.clone() + "/");
+                assert_eq!(read(2).integer, 1 << (length % 63));
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 
 use super::protobuf::{begin, bytes, field_length, varint_length};
 use super::queue::{BATCH_BYTES_MAX, Spans};
@@ -13,11 +13,35 @@ pub type MakeResource = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 /// Version of the semantic conventions that names of attributes follow.
 const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/1.44.0";
 
+/// Number of bytes in front of a message of gRPC: whether it is compressed, and its length.
+pub(super) const FRAME_BYTES: usize = 5;
+
+/// A message of OTLP, with room in front of it that gRPC needs, so that nothing is copied for it.
+#[derive(Clone, Debug)]
+pub struct OtlpMessage(Bytes);
+
+impl OtlpMessage {
+    /// The message alone.
+    pub(super) fn plain(&self) -> Bytes {
+        self.0.slice(FRAME_BYTES..)
+    }
+
+    /// The message as gRPC frames it.
+    pub(super) fn framed(self) -> Bytes {
+        self.0
+    }
+
+    /// Number of bytes.
+    pub(super) fn length(&self) -> usize {
+        self.0.len()
+    }
+}
+
 /// Spans that one request carries.
 #[derive(Clone, Debug)]
 pub(super) struct Batch {
     /// An `ExportTraceServiceRequest`.
-    pub(super) body: Bytes,
+    pub(super) message: OtlpMessage,
     /// Number of spans.
     pub(super) spans: usize,
 }
@@ -44,33 +68,35 @@ impl Batch {
             *spans = Spans::default();
             return None;
         }
-        let body = request(&resource(), &spans.bytes[..length]);
+        let message = request(&resource(), &spans.bytes[..length]);
         spans.bytes.drain(..length);
         spans.count = spans.count.saturating_sub(count);
         Some(Self {
-            body: body.into(),
+            message,
             spans: count,
         })
     }
 }
 
 /// An `ExportTraceServiceRequest` with one resource and one scope.
-fn request(resource: &[u8], spans: &[u8]) -> Vec<u8> {
+fn request(resource: &[u8], spans: &[u8]) -> OtlpMessage {
     let mut scope = Vec::new();
     bytes(&mut scope, 1, b"strait");
     bytes(&mut scope, 2, env!("CARGO_PKG_VERSION").as_bytes());
     let field = |length: usize| 1 + varint_length(length as u64) + length;
     let of_scope = field(scope.len()) + spans.len();
     let whole = field(resource.len()) + field(of_scope) + field(SCHEMA_URL.len());
-    let mut out = Vec::with_capacity(field(whole));
+    let mut out = Vec::with_capacity(FRAME_BYTES + field(whole));
+    out.put_u8(0);
+    out.put_u32(field(whole) as u32);
     begin(&mut out, 1, whole);
     bytes(&mut out, 1, resource);
     begin(&mut out, 2, of_scope);
     bytes(&mut out, 1, &scope);
     out.extend_from_slice(spans);
     bytes(&mut out, 3, SCHEMA_URL.as_bytes());
-    debug_assert_eq!(out.len(), field(whole));
-    out
+    debug_assert_eq!(out.len(), FRAME_BYTES + field(whole));
+    OtlpMessage(out.into())
 }
 
 #[cfg(test)]

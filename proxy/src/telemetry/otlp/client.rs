@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::Request;
 use hyper::header::HOST;
 
+use super::batch::OtlpMessage;
 use super::connect::{Connection, MakeTls};
 use super::format::{CollectorResponse, OtlpProtocol};
 use super::response::Outcome;
@@ -35,7 +36,7 @@ impl Client {
         })
     }
 
-    async fn send(&self, message: Bytes) -> Outcome {
+    async fn send(&self, message: OtlpMessage) -> Outcome {
         let body = match self.settings.format().body(message) {
             Ok(body) => body,
             Err(error) => return Outcome::unreached(error),
@@ -124,7 +125,7 @@ impl Client {
 }
 
 impl Transport for Client {
-    fn export(self: Rc<Self>, message: Bytes) -> Pin<Box<dyn Future<Output = Outcome>>> {
+    fn export(self: Rc<Self>, message: OtlpMessage) -> Pin<Box<dyn Future<Output = Outcome>>> {
         Box::pin(async move { self.send(message).await })
     }
 }

@@ -317,7 +317,7 @@ impl Run {
         waiting.sends += 1;
         let transport = Rc::clone(&self.transport);
         self.sent.spawn_local(async move {
-            let outcome = transport.export(waiting.batch.body.clone()).await;
+            let outcome = transport.export(waiting.batch.message.clone()).await;
             (waiting, outcome)
         });
     }
@@ -400,7 +400,10 @@ impl Run {
     }
 
     fn report_bytes(&self) {
-        let waiting = self.waiting.iter().map(|waiting| waiting.batch.body.len());
+        let waiting = self
+            .waiting
+            .iter()
+            .map(|waiting| waiting.batch.message.length());
         let bytes = waiting.sum::<usize>() + self.spans.bytes.len();
         self.shared.pending_bytes.store(bytes, Ordering::Relaxed);
     }

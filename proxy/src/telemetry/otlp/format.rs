@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderName, StatusCode};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
 
+use super::batch::{FRAME_BYTES, OtlpMessage};
 use super::response::{self, Outcome};
 use super::zipkin;
 
@@ -52,27 +53,29 @@ impl SpanFormat {
     /// # Errors
     ///
     /// If the message cannot be translated.
-    pub fn body(self, message: Bytes) -> io::Result<Bytes> {
-        let message = match self.protocol {
-            OtlpProtocol::Zipkin => zipkin::json(&message).map_err(io::Error::other)?.into(),
-            OtlpProtocol::Grpc | OtlpProtocol::Http => message,
+    pub fn body(self, message: OtlpMessage) -> io::Result<Bytes> {
+        let plain = match self.protocol {
+            OtlpProtocol::Grpc if !self.is_compressed => return Ok(message.framed()),
+            OtlpProtocol::Zipkin => zipkin::json(&message.plain())
+                .map_err(io::Error::other)?
+                .into(),
+            OtlpProtocol::Grpc | OtlpProtocol::Http => message.plain(),
         };
-        let message = match self.is_compressed {
-            true => {
-                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-                encoder.write_all(&message)?;
-                Bytes::from(encoder.finish()?)
-            }
-            false => message,
-        };
-        if self.protocol != OtlpProtocol::Grpc {
-            return Ok(message);
+        if !self.is_compressed {
+            return Ok(plain);
         }
-        let mut framed = BytesMut::with_capacity(5 + message.len());
-        framed.put_u8(u8::from(self.is_compressed));
-        framed.put_u32(message.len() as u32);
-        framed.extend_from_slice(&message);
-        Ok(framed.freeze())
+        let frame = match self.protocol {
+            OtlpProtocol::Grpc => FRAME_BYTES,
+            OtlpProtocol::Http | OtlpProtocol::Zipkin => 0,
+        };
+        let mut encoder = GzEncoder::new(vec![1; frame], Compression::fast());
+        encoder.write_all(&plain)?;
+        let mut body = encoder.finish()?;
+        let length = (body.len() - frame) as u32;
+        if let Some(room) = body.get_mut(1..frame) {
+            room.copy_from_slice(&length.to_be_bytes());
+        }
+        Ok(body.into())
     }
 
     /// Adds the headers of a request.

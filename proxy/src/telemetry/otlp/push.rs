@@ -131,7 +131,7 @@ impl Push {
         }
         let mut metrics = Spans::of(converter.finish());
         while let Some(batch) = Batch::cut(&mut metrics, usize::MAX, &*self.settings.resource) {
-            let outcome = Rc::clone(&self.transport).export(batch.body).await;
+            let outcome = Rc::clone(&self.transport).export(batch.message).await;
             if !self.judge(outcome) {
                 return;
             }

@@ -67,7 +67,11 @@ impl Queues {
                 return;
             }
             lane.take(|taken| {
-                spans.bytes.append(&mut taken.bytes);
+                match spans.bytes.is_empty() {
+                    // the worker goes on with the empty buffer, which has grown already
+                    true => std::mem::swap(&mut spans.bytes, &mut taken.bytes),
+                    false => spans.bytes.append(&mut taken.bytes),
+                }
                 spans.count += std::mem::take(&mut taken.count);
                 if taken.bytes.capacity() > KEPT_BYTES_MAX && spans.count == 0 {
                     taken.bytes = Vec::new();

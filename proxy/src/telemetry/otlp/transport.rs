@@ -3,14 +3,13 @@
 use std::pin::Pin;
 use std::rc::Rc;
 
-use bytes::Bytes;
-
+use super::batch::OtlpMessage;
 use super::response::Outcome;
 
 /// Way to a collector; stays on the thread of the exporter.
 pub trait Transport {
     /// Sends a message of OTLP and returns its outcome.
-    fn export(self: Rc<Self>, message: Bytes) -> Pin<Box<dyn Future<Output = Outcome>>>;
+    fn export(self: Rc<Self>, message: OtlpMessage) -> Pin<Box<dyn Future<Output = Outcome>>>;
 }
 
 /// Makes the way on the thread of the exporter.

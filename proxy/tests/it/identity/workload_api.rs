@@ -47,7 +47,8 @@ impl World {
     }
 }
 
-fn accepting(origin: &TlsOrigin, names: &str) -> [String; 2] {
+/// Returns a service at this endpoint, and the rule to accept peers with these names.
+pub(super) fn accepting(origin: &TlsOrigin, names: &str) -> [String; 2] {
     let policy = format!("{{tls: {{mode: ISTIO_MUTUAL, subjectAltNames: [{names}]}}}}");
     [service(origin, "HTTP", ""), rule(&policy)]
 }

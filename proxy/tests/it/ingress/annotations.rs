@@ -116,6 +116,63 @@ fn service_of_auth_url_decides_about_requests() {
     assert_eq!(auth.seen().len(), asked);
 }
 
+#[test]
+fn service_of_auth_url_is_asked_over_tls_and_never_without() {
+    let ca = Authority::new("ca");
+    let pair = ca.server(&["auth.test"]);
+    let auth = TlsOrigin::start(Speaks::H1, &Terms::new(&pair));
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("ca.pem");
+    std::fs::write(&root, ca.pem()).unwrap();
+    let (ip, port) = (auth.address.ip(), auth.address.port());
+    let entry = |host: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: {host}, namespace: shop}}\nspec:\n  \
+             hosts: [{host}]\n  location: MESH_EXTERNAL\n  resolution: STATIC\n  \
+             ports: [{{number: 443, name: https, protocol: HTTPS, targetPort: {port}}}]\n  endpoints: [{{address: {ip}}}]\n"
+        )
+    };
+    let rule = |host: &str, subset: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: {host}, namespace: shop}}\nspec:\n  \
+             host: {host}\n  trafficPolicy: {{portLevelSettings: [{{port: {{number: {subset}}}, \
+             tls: {{mode: SIMPLE, sni: auth.test, caCertificates: {}, subjectAltNames: [auth.test]}}}}]}}\n",
+            root.display()
+        )
+    };
+    let edge = Edge::start_beside(
+        &[],
+        &[
+            entry("auth.test"),
+            entry("plain.test"),
+            entry("unruled.test"),
+            rule("auth.test", "443"),
+            // the settings of another port
+            rule("plain.test", "8443"),
+        ],
+        &["auth.test", "plain.test", "unruled.test"].map(|host| {
+            let name = host.trim_end_matches(".test");
+            ingress(
+                name,
+                &format!("auth-url: https://{host}/check"),
+                &all(&format!("{name}.shop"), "a"),
+            )
+        }),
+    );
+    edge.all("auth.shop", &[("/", "a")]);
+    let asked = auth.only();
+    assert_eq!(asked.hosts, ["auth.test"]);
+    assert_eq!(asked.sni.as_deref(), Some("auth.test"));
+    edge.all("plain.shop", &[("/", "500")]);
+    edge.all("unruled.shop", &[("/", "500")]);
+    assert_eq!(
+        (auth.callers().len(), auth.failed()),
+        (1, 0),
+        "no plain text"
+    );
+    assert_eq!(edge.a.seen().len(), 1);
+}
+
 /// Service whose responses stand still: `/none` has no response, `/half` stops in the middle, and `/slow` has pauses.
 fn pausing() -> Origin {
     Origin::start(Back::H1, |request| async move {

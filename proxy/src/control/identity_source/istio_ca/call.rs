@@ -13,6 +13,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
@@ -92,6 +93,27 @@ pub(super) async fn call(
     proof: &Proof,
     signing: SigningRequest,
 ) -> Result<CertificateAnswer, Status> {
+    let channel = channel(settings, root, proof)?;
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
+    let ready = grpc.ready().await;
+    ready.map_err(|error| Status::unavailable(cause(&error)))?;
+    let mut request = Request::new(signing);
+    let metadata = request.metadata_mut();
+    if let Proof::Token(token) = proof {
+        metadata.insert("authorization", bearer(token)?);
+    }
+    metadata.insert("clusterid", ascii(&settings.cluster_id)?);
+    let codec = ProstCodec::<SigningRequest, CertificateAnswer>::default();
+    let answer = grpc.unary(request, PathAndQuery::from_static(CREATE), codec);
+    Ok(answer.await?.into_inner())
+}
+
+/// Returns a channel to the server of the CA, which is verified by the CA certificates `root`.
+pub(super) fn channel(
+    settings: &IstioCaSettings,
+    root: &[u8],
+    proof: &Proof,
+) -> Result<Channel, Status> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(root).flatten());
     if roots.is_empty() {
@@ -107,21 +129,14 @@ pub(super) async fn call(
         port: settings.port,
         name: settings.server_name.as_deref().unwrap_or(&settings.host),
     };
-    let channel = grpc_client::channel_to(server, &tls).map_err(Status::unavailable)?;
-    let mut grpc = Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
-    let ready = grpc.ready().await;
-    ready.map_err(|error| Status::unavailable(cause(&error)))?;
-    let mut request = Request::new(signing);
-    let metadata = request.metadata_mut();
-    if let Proof::Token(token) = proof {
-        let mut bearer = ascii(&format!("Bearer {token}"))?;
-        bearer.set_sensitive(true);
-        metadata.insert("authorization", bearer);
-    }
-    metadata.insert("clusterid", ascii(&settings.cluster_id)?);
-    let codec = ProstCodec::<SigningRequest, CertificateAnswer>::default();
-    let answer = grpc.unary(request, PathAndQuery::from_static(CREATE), codec);
-    Ok(answer.await?.into_inner())
+    grpc_client::channel_to(server, &tls).map_err(Status::unavailable)
+}
+
+/// Returns the value of `authorization` with a token.
+pub(super) fn bearer(token: &str) -> Result<MetadataValue<Ascii>, Status> {
+    let mut bearer = ascii(&format!("Bearer {token}"))?;
+    bearer.set_sensitive(true);
+    Ok(bearer)
 }
 
 /// Parses a value of metadata. The error does not repeat it.

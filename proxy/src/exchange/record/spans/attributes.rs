@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderValue, Method, Uri, Version};
 
 use super::kept::Spans;
 use crate::telemetry::{Attributes, VALUE_BYTES_MAX, is_signature, protobuf, redacted};
 use traffic::filter::Scheme;
+use traffic::provenance::Provenance;
 use traffic::trace::{AttributeNames, CustomTag, TagSource, TracingSettings};
 
 /// Maximum number of attributes of a span.
@@ -149,6 +150,37 @@ impl<'a> SpanAttributes<'a> {
         }
     }
 
+    /// Writes an IP address.
+    pub(super) fn ip(&mut self, key: &str, ip: IpAddr) {
+        let IpAddr::V4(ip) = ip else {
+            return self.shown(key, ip);
+        };
+        let numbers = ip.octets();
+        let mut buffers = [itoa::Buffer::new(); 4];
+        let mut parts = [&b"."[..]; 7];
+        for (at, (buffer, number)) in buffers.iter_mut().zip(numbers).enumerate() {
+            parts[2 * at] = buffer.format(number).as_bytes();
+        }
+        self.parts(key, &parts, VALUE_BYTES_MAX);
+    }
+
+    /// Writes a place in a configuration.
+    pub(super) fn place(&mut self, key: &str, place: &Provenance) {
+        if place.file.is_empty() {
+            return self.text(key, place.object.as_bytes());
+        }
+        let mut line = itoa::Buffer::new();
+        let parts = [
+            &*place.object,
+            " (",
+            &*place.file,
+            ":",
+            line.format(place.line),
+            ")",
+        ];
+        self.parts(key, &parts.map(str::as_bytes), VALUE_BYTES_MAX);
+    }
+
     pub(super) fn header(&mut self, key: &str, value: Option<&HeaderValue>) {
         if let Some(value) = value {
             self.text(key, value.as_bytes());
@@ -260,7 +292,7 @@ impl<'a> SpanAttributes<'a> {
     pub(super) fn peer(&mut self, address: SocketAddr) {
         let ip = address.ip().to_canonical();
         if self.has_semconv() {
-            self.shown("network.peer.address", ip);
+            self.ip("network.peer.address", ip);
             self.integer("network.peer.port", address.port().into());
         }
         if self.has_envoy() {

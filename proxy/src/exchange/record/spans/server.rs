@@ -80,7 +80,7 @@ impl Spans {
             attributes.parts("http.route", &parts, url.bytes_max);
         }
         attributes.server(self.authority(), self.scheme);
-        attributes.shown("client.address", self.client.ip().to_canonical());
+        attributes.ip("client.address", self.client.ip().to_canonical());
         attributes.peer(end.connection.client.source);
         attributes.version(head.version);
         if let Some(agent) = &head.user_agent {
@@ -122,7 +122,7 @@ impl Spans {
         attributes.integer("response_size", record.response_bytes);
         attributes.text("strait.response_code_details", end.details);
         if let Some(route) = self.route() {
-            attributes.shown("strait.rule", &route.provenance);
+            attributes.place("strait.rule", &route.provenance);
         }
         if end.attempts > 1 {
             attributes.integer("strait.attempts", end.attempts.into());

@@ -210,12 +210,9 @@ impl App {
         let workers = start_workers(&live, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
-        reports.push_metrics(
-            &live,
-            reports.exposition(&telemetry, &log, &slot, &registry),
-        )?;
+        let exposition = reports.expositions(&live, &telemetry, &log, (&slot, &registry))?;
         let sources = pages::Sources {
-            exposition: reports.exposition(&telemetry, &log, &slot, &registry),
+            exposition,
             slot,
             certificates,
             journal: Arc::clone(registry.journal()),
@@ -446,6 +443,20 @@ impl Reports {
             .with_logs(log.clone(), self.traces.exporter().cloned())
             .with_push(self.push_totals.clone())
             .with_services(move || admin::service_states(&slot.load(), &registry))
+    }
+
+    /// Starts to send metrics, if settings say so; returns those of the admin pages.
+    fn expositions(
+        &mut self,
+        live: &LiveSettings,
+        telemetry: &Arc<Telemetry>,
+        log: &LogControl,
+        (slot, registry): (&SnapshotSlot, &Arc<Registry>),
+    ) -> Result<Exposition, StartError> {
+        let exposition = || self.exposition(telemetry, log, slot, registry);
+        let (pushed, shown) = (exposition(), exposition());
+        self.push_metrics(live, pushed)?;
+        Ok(shown)
     }
 
     /// Starts to send metrics, if settings say so.

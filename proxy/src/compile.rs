@@ -52,7 +52,7 @@ pub use listeners::lacks_export_listener;
 use policies::Policies;
 pub use providers::{unknown_provider, unknown_providers};
 use security::SecurityPolicies;
-pub use survey::Survey;
+pub use survey::{Collected, Survey};
 pub use telemetry::unknown_telemetry_providers;
 pub use tracing::is_traced;
 pub use update::service_cache::ServiceCache;

@@ -28,7 +28,7 @@ ejections, health checks and changes of the configuration as they happen. It cha
 Keys: 1 to 5 or tab choose the table, left and right the column by which it is sorted, r reverses the order, / shows \
 only rows with a text (esc: all), up and down scroll, q ends.
 
-Failed requests are those that ended with 5xx, or with a gRPC status that says so. p50 and p99 are estimates from the \
+Failed requests ended with 5xx, or with a gRPC status that says so. p50 and p99 are estimates from the \
 buckets of the metrics. Hosts and rules have no latency, endpoints count attempts and neither failures nor latency.
 
 Examples:

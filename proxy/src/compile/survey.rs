@@ -3,7 +3,10 @@
 //! The survey applies compile's own functions to the resources again, so that a snapshot does not have to carry
 //! reasons.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use config_loader::catalog::{UnusableDelegate, View, hostname};
@@ -33,11 +36,16 @@ use crate::snapshot::ListenerKey;
 use traffic::provenance::Provenance;
 
 /// Reports the resources that are *not* in a snapshot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Survey<'a> {
     resources: &'a ResourceSet,
     identity: &'a Identity,
+    services: Collected,
 }
+
+/// Services of a survey, collected when it first needs them; further surveys of the same resources can share them.
+#[derive(Clone, Default)]
+pub struct Collected(Rc<OnceCell<Services>>);
 
 /// Resource, or part of one, that has no effect on a request, with the reason in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +65,30 @@ pub struct Part<'a> {
     pub chain: Option<&'a str>,
 }
 
+impl fmt::Debug for Survey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Survey").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Survey<'a> {
     /// Returns a survey of the resources that a snapshot was compiled from.
     pub fn new(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
+        Self::with(resources, identity, &Collected::default())
+    }
+
+    /// Returns a survey that shares its services with others of the same resources and identity.
+    pub fn with(resources: &'a ResourceSet, identity: &'a Identity, services: &Collected) -> Self {
         Self {
             resources,
             identity,
+            services: services.clone(),
         }
+    }
+
+    fn services(&self) -> &Services {
+        let cell = &self.services.0;
+        cell.get_or_init(|| Services::collect(self.resources, self.identity))
     }
 
     /// Returns which Gateways of the Gateway API the proxy serves.
@@ -101,7 +126,7 @@ impl<'a> Survey<'a> {
 
     /// Whether the port of a service declares gRPC-Web.
     pub fn declares_grpc_web(&self, host: &str, port: u16) -> bool {
-        let services = Services::collect(self.resources, self.identity);
+        let services = self.services();
         let port = services
             .find(self.resources.into(), host)
             .and_then(|service| service.find_port(port));
@@ -206,7 +231,7 @@ impl<'a> Survey<'a> {
     pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         let bound = &*self.bound(part);
         let sources = visible(RouteSource::all(self.resources), self.identity);
-        let services = Services::collect(self.resources, self.identity);
+        let services = self.services();
         let aliases =
             |host: &str| services.aliases(self.resources.into(), host, &self.identity.domain);
         let hosts = hosts::hosts(bound, sources.iter(), self.identity, aliases);
@@ -283,7 +308,7 @@ impl<'a> Survey<'a> {
 
     /// Returns the endpoints of a service that do not serve one of its ports and subsets to this proxy, in words.
     pub fn left_out_endpoints(&self, host: &str, port: u16, subset: &str) -> Vec<String> {
-        let services = Services::collect(self.resources, self.identity);
+        let services = self.services();
         let policies = Policies::new(
             self.resources.into(),
             self.identity,
@@ -322,9 +347,9 @@ impl<'a> Survey<'a> {
 
     /// Returns the reason that there is no cluster of this name, with the nearest known name.
     pub fn missing_cluster(&self, host: &str, port: u16, subset: &str) -> String {
-        let services = Services::collect(self.resources, self.identity);
+        let services = self.services();
         let Some(service) = services.find(self.resources.into(), host) else {
-            if let Some(why) = self.excluded(&services, host) {
+            if let Some(why) = self.excluded(services, host) {
                 return why;
             }
             let near = nearest_host(host, services.hosts(self.resources.into()));

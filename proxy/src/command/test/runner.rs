@@ -13,7 +13,7 @@ use super::compare::{Difference, differences, endpoint_shares, is_cluster};
 use super::subject;
 use crate::command::args::IdentityArgs;
 use crate::command::explain::{certificates_of, compiled, settings_of};
-use crate::compile::Survey;
+use crate::compile::{Collected, Survey};
 use crate::control::selected::selected;
 use crate::explain::{Explanation, Question, explain};
 use crate::identity::Identity;
@@ -51,6 +51,7 @@ pub(super) struct AskedProxy {
     pub identity: Identity,
     pub resources: Arc<ResourceSet>,
     pub snapshot: Arc<Snapshot>,
+    collected: Collected,
 }
 
 impl AskedProxy {
@@ -69,6 +70,7 @@ impl AskedProxy {
             identity,
             resources: Arc::new(resources),
             snapshot: Arc::new(snapshot),
+            collected: Collected::default(),
         }
     }
 }
@@ -114,7 +116,7 @@ pub(super) fn run(
 /// Asks a proxy what becomes of a request.
 pub(super) fn ask(proxy: &AskedProxy, question: &Question) -> Explanation {
     let settings = settings_of(&proxy.identity);
-    let survey = Survey::new(&proxy.resources, &proxy.identity);
+    let survey = Survey::with(&proxy.resources, &proxy.identity, &proxy.collected);
     explain(question, &proxy.snapshot, &settings, &survey)
 }
 

@@ -39,7 +39,7 @@ pub use events::views as event_views;
 pub use hosts::{ADMIN_HOSTS_MAX, AdminHosts};
 pub use page::PageSet;
 pub use server::{AdminLimits, serve};
-pub use state::{AdminState, Explainer, LiveSources, Source};
+pub use state::{AdminState, ClustersOf, Explainer, LiveSources, Source};
 
 /// Default address of the admin server: this machine only.
 pub const DEFAULT_ADDRESS: std::net::SocketAddr =

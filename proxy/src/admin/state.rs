@@ -21,6 +21,9 @@ pub type Source<T> = Box<dyn Fn() -> T + Send + Sync>;
 /// Function that explains a request by the applied configuration.
 pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 
+/// Function that returns the clusters of a service, by its host.
+pub type ClustersOf = Box<dyn Fn(&str) -> Vec<ClusterView> + Send + Sync>;
+
 /// Maximum number of live pages that are open.
 pub(super) const LIVE_PAGES_MAX: usize = 16;
 
@@ -29,17 +32,14 @@ pub struct LiveSources {
     /// Counts, with the newest events and the rejected resources.
     pub activity: Source<Activity>,
     /// Clusters of a service, by its host.
-    pub clusters_of: Box<dyn Fn(&str) -> Vec<ClusterView> + Send + Sync>,
+    pub clusters_of: ClustersOf,
     /// Permits of pages.
     pub(super) pages: Arc<Semaphore>,
 }
 
 impl LiveSources {
     /// Makes the sources of pages, of which only some may be open at once.
-    pub fn new(
-        activity: Source<Activity>,
-        clusters_of: Box<dyn Fn(&str) -> Vec<ClusterView> + Send + Sync>,
-    ) -> Self {
+    pub fn new(activity: Source<Activity>, clusters_of: ClustersOf) -> Self {
         Self {
             activity,
             clusters_of,

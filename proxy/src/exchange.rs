@@ -73,18 +73,17 @@ pub fn run(
 ) -> impl Future<Output = Response<ReplyBody>> {
     async move {
         let (worker, connection, request) = (&worker, &connection, &mut request);
-        let (mut snapshot, settings) = (worker.snapshot(), &worker.settings());
+        let mut snapshot = worker.snapshot();
         if connect::is_for(request, &snapshot, connection) {
             let response = Box::pin(connect::run(worker, &snapshot, connection, request)).await;
             return finish_head(connection, response);
         }
         worker.count(Counter::RequestsStarted);
-        let (hops, is_sidecar) = settings.trust();
+        let (hops, is_sidecar) = worker.setting(ExchangeSettings::trust);
         let origin = Origin::of(connection, hops, is_sidecar, request.headers());
         let context = LookupContext::new(&snapshot, connection, &origin);
         let judged = Judged::of(context, request.headers_mut());
-        let (cleaned, mut record) =
-            begin(worker, (&snapshot, settings), connection, &origin, request);
+        let (cleaned, mut record) = begin(worker, &snapshot, connection, &origin, request);
         let (mut lookup, cleaned) = match ext_authz::asked(judged) {
             Some(asked) => ext_authz::find(asked, request, cleaned, &mut record).await,
             None => find(context, judged, request, cleaned, &mut record),
@@ -106,7 +105,6 @@ pub fn run(
             connection,
             origin: &origin,
             snapshot: &snapshot,
-            settings,
             found,
         };
         let cleaned = match found.route().reads_request_headers() {
@@ -173,11 +171,12 @@ async fn translated(
 /// Cleans the head of a request and begins its record.
 fn begin<'a>(
     worker: &Rc<Worker>,
-    (snapshot, settings): (&SnapshotRef, &ExchangeSettings),
+    snapshot: &SnapshotRef,
     connection: &'a Rc<Connection>,
     origin: &Origin,
     request: &mut Request<DownstreamBody>,
 ) -> (Cleaned<'a>, Box<Record>) {
+    let settings = &worker.settings();
     let mut cleaned = worker.random(|rng| clean::clean(request, connection, origin, settings, rng));
     let (key, local) = (&connection.listener, connection.client.destination);
     let traced = snapshot.tracing_at(key, local);

@@ -161,7 +161,7 @@ fn pass(
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
     hop_by_hop::strip_response(headers, switch.is_some());
-    if let Some(took) = took.filter(|_| !context.settings.omitted.debug) {
+    if let Some(took) = took.filter(|_| !context.worker.setting(|all| all.omitted.debug)) {
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     }
     if let Some(cookie) = kept.cookie.take() {

@@ -30,7 +30,7 @@ pub(super) struct TcpClient {
 
 /// Waits for the denial of a raw TCP connection; `None` without the flag.
 pub(super) fn of_connection(worker: &Rc<Worker>, of: impl FnOnce() -> TcpClient) -> Option<Denial> {
-    worker.settings().recheck_tcp.then(|| {
+    worker.setting(|all| all.recheck_tcp).then(|| {
         let of = of();
         let judge = move |worker: &Worker, snapshot: &SnapshotRef| {
             let listener = snapshot.listener(&of.listener, of.client.destination)?;

@@ -177,6 +177,11 @@ impl Worker {
         is_open.then(|| self.taps.get())
     }
 
+    /// Reads the current settings of the request path, without holding them.
+    pub fn setting<R>(&self, read: impl FnOnce(&ExchangeSettings) -> R) -> R {
+        self.settings.read(read)
+    }
+
     /// Adds one to a counter.
     pub fn count(&self, counter: Counter) {
         self.telemetry.counters.increment(self.id, counter);

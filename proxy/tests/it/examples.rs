@@ -564,6 +564,8 @@ const RUN_ELSEWHERE: &[(&str, &str)] = &[
         "README.md",
         "curl -X POST http://127.0.0.1:15010/demo/clusters/c2/stop",
     ),
+    // tests of taps ask for the same page
+    ("docs/tap.md", "curl '127.0.0.1:15000/tap?status=5xx'"),
     // the page's own test posts a level
     (
         "docs/metrics.md",

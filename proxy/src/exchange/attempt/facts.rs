@@ -51,7 +51,7 @@ impl Facts for RequestFacts<'_> {
     }
 
     fn can_move(&self) -> bool {
-        let body_max = self.context.settings.failover_replay_bytes;
+        let body_max = self.context.worker.setting(|all| all.failover_replay_bytes);
         self.forwarded.outgoing.can_move(body_max)
     }
 

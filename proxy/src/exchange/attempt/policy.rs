@@ -46,7 +46,7 @@ impl RequestPolicy {
         } else {
             None
         };
-        let settings = context.settings;
+        let settings = context.worker.settings();
         let timeout = timeout::effective(timeout, client);
         let timeout = timeout.into_iter().chain(settings.request_time_max).min();
         let times = Times {

@@ -118,7 +118,7 @@ pub(in crate::exchange) fn request(
         return authority;
     };
     if let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned()) {
-        if context.settings.forwarded_host && asked_for != *rewritten {
+        if context.worker.setting(|all| all.forwarded_host) && asked_for != *rewritten {
             parts.headers.append(X_FORWARDED_HOST, asked_for.clone());
         }
         parts.headers.insert(ORIGINAL_HOST, asked_for);

@@ -87,7 +87,7 @@ pub fn begin(
     }
     let worker = context.worker;
     let draw = || worker.random(|rng| rng.random_range(0..WHOLE));
-    let has_suffix = worker.settings().shadow_host_suffix && mirrors.may_have_suffix();
+    let has_suffix = worker.setting(|all| all.shadow_host_suffix) && mirrors.may_have_suffix();
     for (number, mirror) in mirrors.at(draw).enumerate() {
         let Some(picked) = pick(context, &mirror.destination) else {
             continue;

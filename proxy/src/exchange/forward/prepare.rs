@@ -81,7 +81,7 @@ pub(in crate::exchange) fn prepare<'a>(
         });
     };
     let destination = context.worker.random(|rng| split.pick(rng));
-    if cleaned.upgrade == Upgrade::Asked && context.settings.recheck_tcp {
+    if cleaned.upgrade == Upgrade::Asked && context.worker.setting(|all| all.recheck_tcp) {
         cleaned.show(request.headers_mut());
         let (connection, origin) = (context.connection, context.origin);
         let denial = recheck::of_request(context.worker, connection, origin, request);
@@ -133,7 +133,8 @@ fn edited<B>(
     parts.uri = request.uri().clone();
     parts.version = request.version();
     parts.headers = request.headers().clone();
-    cleaned.complete(&mut parts.headers, context.settings);
+    let worker = context.worker;
+    worker.setting(|settings| cleaned.complete(&mut parts.headers, settings));
     let authority = parts.uri.authority();
     let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
     let sent_to = SentTo::by_route(context, destination, None);
@@ -266,7 +267,7 @@ fn prepared<'a>(
     let request = std::mem::replace(request, Request::new(DownstreamBody::Empty));
     let (mut parts, incoming) = request.into_parts();
     let protocol = admitted.protocol;
-    let added = cleaned.complete(&mut parts.headers, context.settings);
+    let added = (context.worker).setting(|all| cleaned.complete(&mut parts.headers, all));
     let trusted = cleaned.trust.controls.then_some(&mut parts.headers);
     let controls = trusted.and_then(Controls::take);
     let request_policy = RequestPolicy::of(context, controls.as_ref(), &mut parts.headers, record);

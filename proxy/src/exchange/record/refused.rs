@@ -7,6 +7,7 @@ use super::tapped;
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
+use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::trace;
 use crate::exchange::worker::Worker;
 use crate::runtime::clock;
@@ -30,7 +31,7 @@ pub(super) fn report(
     let Some(context) = trace::continued(worker, traced, head) else {
         return;
     };
-    let (hops, is_sidecar) = worker.settings().trust();
+    let (hops, is_sidecar) = worker.setting(ExchangeSettings::trust);
     let origin = Origin::of(connection, hops, is_sidecar, head);
     let now = clock::now();
     let end = End {

@@ -11,6 +11,7 @@ use super::spans::{Spans, Tapped, TappedEnd};
 use crate::exchange::downstream::body::DownstreamBody;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
+use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::runtime::clock;
 use crate::runtime::latest::LatestRef;
@@ -115,7 +116,7 @@ pub(super) fn show_refused(
     if set.is_empty() {
         return;
     }
-    let (hops, is_sidecar) = worker.settings().trust();
+    let (hops, is_sidecar) = worker.setting(ExchangeSettings::trust);
     let input = TapInput {
         open,
         snapshot: &worker.snapshot(),

@@ -8,7 +8,6 @@ use super::find_route::Found;
 use super::target::{PickedEndpoint, Target};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
-use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::upstream::Protocol;
 
@@ -48,8 +47,6 @@ pub struct RequestContext<'a> {
     pub origin: &'a Origin,
     /// The snapshot that the request began with.
     pub snapshot: &'a SnapshotRef,
-    /// The settings that the request began with.
-    pub settings: &'a ExchangeSettings,
     /// The route of the request.
     pub found: &'a Found,
 }

@@ -52,11 +52,8 @@ const OPERATORS: &[&str] = &[
     "REQ(:PATH):3",
     "REQ(X-NONE?:AUTHORITY)",
     "REQ(USER-AGENT)",
-    "REQ_WITHOUT_QUERY(:PATH)",
-    "PATH(NQ:ORIG)",
     "QUERY_PARAM(y)",
     "PROTOCOL",
-    "UPSTREAM_PROTOCOL",
     "RESPONSE_CODE",
     "RESPONSE_CODE_DETAILS",
     "RESPONSE_FLAGS",
@@ -78,7 +75,6 @@ const OPERATORS: &[&str] = &[
     "CONNECTION_TERMINATION_DETAILS",
     "ACCESS_LOG_TYPE",
     "HOSTNAME",
-    "ENVIRONMENT(STRAIT_TEST_ABSENT)",
 ];
 
 /// Requests by the status that the origin returns; the client of the last one leaves.
@@ -255,9 +251,14 @@ fn filters_and_formats_write_what_envoy_writes() {
             }
         }
     }
+    let mut differing = Vec::new();
     for (number, filter) in FILTERS.iter().enumerate() {
         let edge = &edges[number / FILTERS_PER_PROXY];
         let (ours, theirs) = (edge.file(&number.to_string()), their(&number.to_string()));
-        assert_eq!(sorted(&ours), sorted(&theirs), "{filter}");
+        let [ours, theirs] = [ours, theirs].map(|file| sorted(&file));
+        if ours != theirs {
+            differing.push((filter, ours, theirs));
+        }
     }
+    assert!(differing.is_empty(), "{differing:#?}");
 }

@@ -38,8 +38,6 @@ const FILTERS: &[&str] = &[
     "xds.cluster_name == 'BlackHoleCluster' || xds.cluster_name == 'PassthroughCluster'",
     "connection.mtls && request.url_path.contains('v1beta3')",
     "request.protocol == 'HTTP/1.1' && request.scheme == 'http'",
-    "response.code > 200u",
-    "request.referer.size() > 3 && response.size == 5",
 ];
 
 /// Number of filters that one proxy has, beside the formats.

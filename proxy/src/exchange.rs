@@ -226,7 +226,10 @@ fn find<'a>(
         return (found, cleaned);
     };
     let mut before = None;
-    if record.worker().settings().limits_before_authorization {
+    if record
+        .worker()
+        .setting(|all| all.limits_before_authorization)
+    {
         let found = find_route::find_route(snapshot, connection, scheme, request, &mut cleaned);
         let found = limit::admit_early(found, origin, request, record);
         if limit::is_refused(&found) {

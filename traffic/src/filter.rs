@@ -29,5 +29,5 @@ pub use retry::RetryPolicy;
 pub use rewrite::{MatchedUri, PathRewrite};
 pub use template::{
     CompileRegex, Expression, ExpressionError, Finished, LogFormat, LogFormatError, LogValue,
-    Needs, Node, Template, TemplateContext, TemplateError, TlsContext, uuid,
+    Needs, Node, Template, TemplateContext, TemplateError, TlsContext, http_version, uuid,
 };

@@ -10,6 +10,7 @@ mod identity_source;
 mod ingress;
 mod limits;
 mod metrics;
+mod output;
 mod sidecar;
 mod tracing;
 mod workload;
@@ -35,6 +36,7 @@ pub use identity_source::IdentitySourceArgs;
 pub use ingress::{IngressArgs, IngressClassArgs, IngressReadingArgs};
 pub use limits::{LimitArgs, LimitServiceArgs};
 pub use metrics::{MetricsArgs, SwitchArg};
+pub use output::{AdminArgs, OutputArg};
 pub use sidecar::{OriginalDestinationArg, OutboundTrafficPolicyArg, SidecarArgs};
 
 use super::own_settings::{self, OwnSettings};

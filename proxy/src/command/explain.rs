@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use config_loader::{Diagnostic, Fleet, LoadOptions, Loaded, ResourceSet, Severity};
 
-pub use args::{ExplainArgs, Output};
+pub use args::ExplainArgs;
 
-use super::args::{IdentityArgs, ReadingArgs};
+use super::args::{IdentityArgs, OutputArg, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, print, report};
 use crate::app::unreadable;
 use crate::compile::certificates::Scope;
@@ -57,8 +57,8 @@ pub fn run(args: &ExplainArgs) -> u8 {
         },
     };
     let text = match args.output {
-        Output::Text => text::render(&answer, detail(args)),
-        Output::Json => match serde_json::to_string_pretty(&answer) {
+        OutputArg::Text => text::render(&answer, detail(args)),
+        OutputArg::Json => match serde_json::to_string_pretty(&answer) {
             Ok(json) => json + "\n",
             Err(error) => {
                 report(&error.to_string());

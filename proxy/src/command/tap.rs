@@ -2,10 +2,11 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Deserialize;
 
 use super::admin_client::{self, encode};
+use super::args::{AdminArgs, OutputArg};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, print, report};
 use crate::telemetry::{TapCounts, TapFilter, TapStyle, TappedRequest, tap_line, tap_rate};
 
@@ -43,14 +44,9 @@ pub struct TapArgs {
     /// Requests to show: NAME=VALUE; default: all
     #[arg(value_name = "FILTER")]
     pub filters: Vec<String>,
-    /// Address of the proxy's admin server
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        default_value = "127.0.0.1:15000",
-        env = "STRAIT_ADMIN"
-    )]
-    pub admin: String,
+    /// Proxy that is asked.
+    #[command(flatten)]
+    pub asked: AdminArgs,
     /// Maximum number of requests per second (50/s) or minute (600/m); what is beyond it is counted
     #[arg(
         long,
@@ -63,20 +59,11 @@ pub struct TapArgs {
     #[arg(long, value_name = "NUMBER", env = "STRAIT_TAP_MAX")]
     pub max: Option<u64>,
     /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = Output::Text, env = "STRAIT_OUTPUT")]
-    pub output: Output,
+    #[arg(short, long, value_enum, default_value_t = OutputArg::Text, env = "STRAIT_OUTPUT")]
+    pub output: OutputArg,
     /// Print the JSON Schema of `-o json`
     #[arg(long)]
     pub schema: bool,
-}
-
-/// `--output`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// One line per request, for a person
-    Text,
-    /// One object per line, for programs
-    Json,
 }
 
 /// Line of the admin server.
@@ -104,7 +91,7 @@ pub fn run(args: &TapArgs) -> u8 {
             return EXIT_USAGE;
         }
     };
-    let shown = admin_client::stream(&args.admin, &target).map(|stream| show(args, stream));
+    let shown = admin_client::stream(&args.asked.admin, &target).map(|stream| show(args, stream));
     match shown {
         Ok(Ok(())) => EXIT_DONE,
         Ok(Err(error)) => {
@@ -112,7 +99,7 @@ pub fn run(args: &TapArgs) -> u8 {
             EXIT_INPUT
         }
         Err(error) => {
-            report(&format!("--admin {}: {error}", args.admin));
+            report(&format!("--admin {}: {error}", args.asked.admin));
             EXIT_INPUT
         }
     }
@@ -151,7 +138,7 @@ fn show(args: &TapArgs, stream: impl BufRead) -> Result<(), String> {
     };
     let (mut shown, mut told) = (0, None);
     for line in stream.lines() {
-        let line = line.map_err(|error| format!("--admin {}: {error}", args.admin))?;
+        let line = line.map_err(|error| format!("--admin {}: {error}", args.asked.admin))?;
         if line.is_empty() {
             continue;
         }
@@ -163,8 +150,8 @@ fn show(args: &TapArgs, stream: impl BufRead) -> Result<(), String> {
             }
             Line::Request(request) => {
                 let text = match args.output {
-                    Output::Json => line,
-                    Output::Text => tap_line(&request, style),
+                    OutputArg::Json => line,
+                    OutputArg::Text => tap_line(&request, style),
                 };
                 let mut out = io::stdout().lock();
                 // the reader went away
@@ -177,7 +164,10 @@ fn show(args: &TapArgs, stream: impl BufRead) -> Result<(), String> {
     }
     match args.max {
         Some(max) if shown >= max => Ok(()),
-        _ => Err(format!("the proxy at {} has ended the tap", args.admin)),
+        _ => Err(format!(
+            "the proxy at {} has ended the tap",
+            args.asked.admin
+        )),
     }
 }
 
@@ -189,7 +179,7 @@ fn tell(args: &TapArgs, before: Option<TapCounts>, counts: TapCounts) {
                 true => "requests".to_owned(),
                 false => format!("requests with {}", args.filters.join(" ")),
             };
-            let admin = &args.admin;
+            let admin = &args.asked.admin;
             report(&format!(
                 "{which} of {admin}, as they end; interrupt to stop"
             ));

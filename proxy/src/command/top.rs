@@ -9,11 +9,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use self::state::Screen;
 use super::admin_client::get;
+use super::args::{AdminArgs, OutputArg};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, print, report};
 use crate::admin::activity::Activity;
 use crate::admin::activity::rates::{Column, Rates, View};
@@ -50,14 +51,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct TopArgs {
-    /// Address of the proxy's admin server
-    #[arg(
-        long,
-        value_name = "HOST:PORT",
-        default_value = "127.0.0.1:15000",
-        env = "STRAIT_ADMIN"
-    )]
-    pub admin: String,
+    /// Proxy that is asked.
+    #[command(flatten)]
+    pub asked: AdminArgs,
     /// Time between two readings, from 100ms
     #[arg(
         long,
@@ -77,17 +73,8 @@ pub struct TopArgs {
     #[arg(long)]
     pub once: bool,
     /// Format of the output of --once
-    #[arg(short, long, value_enum, default_value_t = Output::Text, env = "STRAIT_OUTPUT")]
-    pub output: Output,
-}
-
-/// `--output`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// Tables, for a person
-    Text,
-    /// One object, for programs
-    Json,
+    #[arg(short, long, value_enum, default_value_t = OutputArg::Text, env = "STRAIT_OUTPUT")]
+    pub output: OutputArg,
 }
 
 /// Runs `strait top`.
@@ -103,7 +90,7 @@ pub fn run(args: &TopArgs) -> u8 {
         report("standard output is no terminal: use --once");
         return EXIT_USAGE;
     }
-    if let Err(error) = read(&args.admin) {
+    if let Err(error) = read(&args.asked.admin) {
         report(&error);
         return EXIT_INPUT;
     }
@@ -127,9 +114,9 @@ fn read(admin: &str) -> Result<Activity, String> {
 }
 
 fn once(args: &TopArgs) -> u8 {
-    let rates = read(&args.admin).and_then(|before| {
+    let rates = read(&args.asked.admin).and_then(|before| {
         thread::sleep(args.interval);
-        let after = read(&args.admin)?;
+        let after = read(&args.asked.admin)?;
         Rates::between(&before, &after).ok_or_else(|| "the proxy was restarted".to_owned())
     });
     let rates = match rates {
@@ -140,8 +127,13 @@ fn once(args: &TopArgs) -> u8 {
         }
     };
     match args.output {
-        Output::Text => print(&text::render(&args.admin, &rates, args.view, args.sort)),
-        Output::Json => match serde_json::to_string_pretty(&rates) {
+        OutputArg::Text => print(&text::render(
+            &args.asked.admin,
+            &rates,
+            args.view,
+            args.sort,
+        )),
+        OutputArg::Json => match serde_json::to_string_pretty(&rates) {
             Ok(json) => print(&(json + "\n")),
             Err(error) => {
                 report(&error.to_string());
@@ -154,7 +146,7 @@ fn once(args: &TopArgs) -> u8 {
 /// Reads the counts in a thread of its own, so that keys work while the proxy does not answer.
 fn readings(args: &TopArgs) -> Receiver<Result<Activity, String>> {
     let (sender, receiver) = channel();
-    let (admin, interval) = (args.admin.clone(), args.interval);
+    let (admin, interval) = (args.asked.admin.clone(), args.interval);
     thread::spawn(move || {
         while sender.send(read(&admin)).is_ok() {
             thread::sleep(interval);
@@ -165,7 +157,7 @@ fn readings(args: &TopArgs) -> Receiver<Result<Activity, String>> {
 
 fn show(args: &TopArgs) -> io::Result<()> {
     let view = args.view.unwrap_or(View::Destination);
-    let mut screen = Screen::new(&args.admin, view, args.sort);
+    let mut screen = Screen::new(&args.asked.admin, view, args.sort);
     let readings = readings(args);
     let mut before: Option<Activity> = None;
     let mut terminal = ratatui::try_init()?;

@@ -83,7 +83,9 @@ pub(super) fn admit_early<B>(
     let found = found?;
     let early = found.route().filters.early.as_ref();
     if let Some(limits) = early.and_then(|early| early.limits.as_ref())
-        && record.worker().settings().limits_before_authorization
+        && record
+            .worker()
+            .setting(|all| all.limits_before_authorization)
     {
         count(limits, Part::Early, origin, request, record)?;
         record.record_counted(limits);
@@ -109,7 +111,7 @@ fn count<'a, B>(
     let authority = authority(request).unwrap_or_default();
     let host = normalize_host(authority);
     let head = matched_head(request, origin.scheme, authority, &host);
-    let prefix = worker.settings().ipv6_client_prefix;
+    let prefix = worker.setting(|all| all.ipv6_client_prefix);
     let request = CountedRequest::new(head, origin.client.ip(), prefix);
     let counted = limits.count(&request, part, clock::now());
     for _ in 0..counted.overflowed {

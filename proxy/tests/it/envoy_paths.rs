@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::path_corpus::echo;
-use crate::support::envoy::{Envoy, socket};
+use crate::support::envoy::{Envoy, edge_config};
 use crate::support::mesh::everything_to_address;
 use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::{Proxy, free_address};
@@ -73,35 +73,9 @@ const PIECES: &[&str] = &[
     "?b=%2e%2e/",
 ];
 
-fn config(edge: SocketAddr, origin: SocketAddr) -> String {
-    let of = |name: &str| format!("\"@type\": type.googleapis.com/envoy.extensions.filters.{name}");
-    let router = of("http.router.v3.Router");
-    let manager = of("network.http_connection_manager.v3.HttpConnectionManager");
-    format!(
-        "static_resources:
-  listeners:
-  - address: {edge}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          {manager}
-          stat_prefix: paths
-          normalize_path: true
-          path_with_escaped_slashes_action: KEEP_UNCHANGED
-          http_filters: [{{name: router, typed_config: {{{router}}}}}]
-          route_config:
-            virtual_hosts: [{{name: all, domains: ['*'], routes: [{{match: {{prefix: /}}, route: {{cluster: origin}}}}]}}]
-  clusters:
-  - name: origin
-    load_assignment:
-      cluster_name: origin
-      endpoints: [{{lb_endpoints: [{{endpoint: {{address: {origin}}}}}]}}]
-",
-        edge = socket(edge),
-        origin = socket(origin),
-    )
-}
+/// Normalization of paths, as Istio configures it.
+const NORMALIZED: &str = "          normalize_path: true
+          path_with_escaped_slashes_action: KEEP_UNCHANGED";
 
 /// Client of one of the proxies, which reconnects when its connection is closed.
 struct Side {
@@ -154,7 +128,7 @@ fn difference(target: &str, ours: &str, theirs: &str) -> Option<&'static str> {
 fn random_paths_reach_the_endpoint_as_through_envoy() {
     let origin = RawOrigin::start(|_, stream| echo(stream));
     let edge = free_address();
-    let Some(_envoy) = Envoy::start(&config(edge, origin.address), &[edge]) else {
+    let Some(_envoy) = Envoy::start(&edge_config(edge, origin.address, NORMALIZED), &[edge]) else {
         return;
     };
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));

@@ -55,8 +55,47 @@ impl Envoy {
     }
 }
 
+impl Envoy {
+    /// Ends Envoy, which writes what waits to its logs.
+    pub fn stop(mut self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", "TERM", &pid]).status();
+        assert!(sent.unwrap().success());
+        self.child.wait().unwrap();
+    }
+}
+
+/// Returns the configuration of an edge that sends everything to an origin, with these further lines of its
+/// `HttpConnectionManager`.
+pub fn edge_config(edge: SocketAddr, origin: SocketAddr, more: &str) -> String {
+    const FILTERS: &str = "\"@type\": type.googleapis.com/envoy.extensions.filters";
+    format!(
+        "static_resources:
+  listeners:
+  - address: {edge}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          {FILTERS}.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: edge
+{more}
+          http_filters: [{{name: router, typed_config: {{{FILTERS}.http.router.v3.Router}}}}]
+          route_config:
+            virtual_hosts: [{{name: all, domains: ['*'], routes: [{{match: {{prefix: /}}, route: {{cluster: origin}}}}]}}]
+  clusters:
+  - name: origin
+    load_assignment:
+      cluster_name: origin
+      endpoints: [{{lb_endpoints: [{{endpoint: {{address: {origin}}}}}]}}]
+",
+        edge = socket(edge),
+        origin = socket(origin),
+    )
+}
+
 /// Returns an address in the form of Envoy's configuration.
-pub fn socket(at: SocketAddr) -> String {
+fn socket(at: SocketAddr) -> String {
     let (ip, port) = (at.ip(), at.port());
     format!("{{socket_address: {{address: {ip}, port_value: {port}}}}}")
 }

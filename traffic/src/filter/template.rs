@@ -29,6 +29,7 @@ pub use identifiers::uuid;
 pub use log_format::{LogFormat, LogFormatError, LogValue};
 pub use needs::Needs;
 use operator::{Operator, Segment};
+pub use write::http_version;
 
 /// A value with operators.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -332,21 +332,24 @@ fn rules(activity: &Activity) -> Table {
     table
 }
 
-/// Requests in flight at the endpoints that `is_of` selects.
-fn active(activity: &Activity, is_of: impl Fn(&EndpointActivity) -> bool) -> u64 {
-    let of = activity.endpoints.iter().filter(|one| is_of(one));
-    of.map(|one| one.active).sum()
+/// Requests in flight by a property of their endpoints.
+fn active<'a>(activity: &'a Activity, of: fn(&EndpointActivity) -> &str) -> BTreeMap<&'a str, u64> {
+    let mut active = BTreeMap::new();
+    for endpoint in &activity.endpoints {
+        *active.entry(of(endpoint)).or_default() += endpoint.active;
+    }
+    active
 }
 
 fn destinations(activity: &Activity) -> Table {
-    let mut table = Table::new();
+    let (mut table, active) = (Table::new(), active(activity, |one| &one.host));
     for one in &activity.destinations {
         let name = match &*one.direction {
             "inbound" => format!("{} (inbound)", one.host),
             _ => one.host.clone(),
         };
         let counts = table.entry(name).or_insert_with(|| Counts {
-            active: Some(active(activity, |endpoint| endpoint.host == one.host)),
+            active: Some(active.get(&*one.host).copied().unwrap_or(0)),
             ..Counts::default()
         });
         counts.add(one.requests, one.failed, &one.durations);
@@ -355,10 +358,10 @@ fn destinations(activity: &Activity) -> Table {
 }
 
 fn clusters(activity: &Activity) -> Table {
-    let mut table = Table::new();
+    let (mut table, active) = (Table::new(), active(activity, |one| &one.cluster));
     for one in &activity.destinations {
         let counts = table.entry(one.cluster.clone()).or_insert_with(|| Counts {
-            active: Some(active(activity, |endpoint| endpoint.cluster == one.cluster)),
+            active: Some(active.get(&*one.cluster).copied().unwrap_or(0)),
             ..Counts::default()
         });
         counts.add(one.requests, one.failed, &one.durations);
@@ -388,12 +391,16 @@ fn endpoints(before: &Activity, after: &Activity, seconds: f64) -> Vec<RateRow> 
 }
 
 fn by_cluster(before: &Activity, after: &Activity, seconds: f64) -> Vec<ClusterRate> {
+    fn key(one: &DestinationActivity) -> [&str; 3] {
+        [&one.host, &one.cluster, &one.direction]
+    }
+    let before: BTreeMap<_, _> = before
+        .destinations
+        .iter()
+        .map(|one| (key(one), one))
+        .collect();
     let rows = after.destinations.iter().map(|one| {
-        let is_same = |other: &&DestinationActivity| {
-            (&other.host, &other.cluster, &other.direction)
-                == (&one.host, &one.cluster, &one.direction)
-        };
-        let base = before.destinations.iter().find(is_same);
+        let base = before.get(&key(one)).copied();
         let rate = |of: fn(&DestinationActivity) -> u64| {
             of(one).saturating_sub(base.map_or(0, of)) as f64 / seconds
         };

@@ -1,8 +1,8 @@
 //! Arguments of `strait explain`.
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 
-use crate::command::args::{FilesArgs, IdentityArgs, ReadingArgs};
+use crate::command::args::{FilesArgs, IdentityArgs, OutputArg, ReadingArgs};
 
 const HELP: &str = "\
 Loads and compiles the configuration as `strait run` does, and uses the same matcher as traffic. Shows the listener, the \
@@ -67,8 +67,8 @@ pub struct ExplainArgs {
     )]
     pub headers: Vec<String>,
     /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = Output::Text, env = "STRAIT_OUTPUT")]
-    pub output: Output,
+    #[arg(short, long, value_enum, default_value_t = OutputArg::Text, env = "STRAIT_OUTPUT")]
+    pub output: OutputArg,
     /// Show every rule and every condition, not only the deciding ones
     #[arg(long, env = "STRAIT_EXPLAIN_ALL")]
     pub all: bool,
@@ -103,13 +103,4 @@ impl ExplainArgs {
     pub fn url(&self) -> &str {
         self.url.as_ref().unwrap_or(&self.first)
     }
-}
-
-/// `--output`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For a person at a terminal
-    Text,
-    /// One object, for programs
-    Json,
 }

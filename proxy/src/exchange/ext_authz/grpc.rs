@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::SystemTime;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, StatusCode, Version};
+use hyper::{Request, StatusCode};
 
 use super::answer::{Answer, Changes};
 use super::check::{Asking, PARTIAL_BODY, Sent};
@@ -18,7 +18,7 @@ use super::messages::{
 use crate::exchange::message::header_changes::{HeaderChanges, SetHeader, is_copied};
 use crate::exchange::select::find_route::authority;
 use crate::exchange::service_call::{CallError, ServiceCall};
-use traffic::filter::Scheme;
+use traffic::filter::{Scheme, http_version};
 
 const METHOD: &str = "/envoy.service.auth.v3.Authorization/Check";
 
@@ -121,12 +121,7 @@ fn http_request<B>(scheme: Scheme, request: &Request<B>, sent: &Sent) -> HttpReq
         path: path.to_owned(),
         host: host.to_owned(),
         scheme: scheme.as_str().to_owned(),
-        protocol: match request.version() {
-            Version::HTTP_2 => "HTTP/2",
-            Version::HTTP_10 => "HTTP/1.0",
-            _ => "HTTP/1.1",
-        }
-        .to_owned(),
+        protocol: http_version(request.version()).to_owned(),
         body,
         raw_body,
     }

@@ -156,10 +156,7 @@ impl SentRequest {
         Self {
             authority: authority.cloned(),
             request_id: parts.headers.get(X_REQUEST_ID).cloned(),
-            protocol: match protocol {
-                Protocol::Http1 => "HTTP/1.1",
-                Protocol::Http2 => "HTTP/2",
-            },
+            protocol: protocol.name(),
         }
     }
 }

@@ -288,7 +288,7 @@ fn prepared<'a>(
         false => mirror::begin(context, heads, record, incoming.is_end_stream()),
     };
     readdress(&mut parts, protocol, context.origin.scheme, authority);
-    record.record_sent(&parts);
+    record.record_sent(&parts, protocol);
     let extras = Extras {
         memory: (request_policy.retriable || picked.is_member())
             .then(|| Rc::clone(&context.worker.replay)),

@@ -34,3 +34,23 @@ pub struct End<'a> {
     /// Whether the request has spans that may be exported, with tags that have operators.
     pub has_spans: bool,
 }
+
+impl<'a> End<'a> {
+    /// The end of a request that was refused before it reached the exchange.
+    pub fn refused(
+        record: &'a RequestRecord,
+        details: &'a str,
+        stats: &'a Arc<RequestStats>,
+    ) -> Self {
+        Self {
+            record,
+            details,
+            attempts: 0,
+            upstream_time: None,
+            request_time: None,
+            stats,
+            trace: None,
+            has_spans: false,
+        }
+    }
+}

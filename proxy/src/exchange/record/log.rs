@@ -23,7 +23,7 @@ use crate::exchange::worker::Worker;
 use crate::telemetry::{
     Entry, Host, HttpVersion, RequestProtocol, RequestRecord, ResponseFlags, Security,
 };
-use crate::upstream::ConnectionInfo;
+use crate::upstream::{ConnectionInfo, Protocol};
 use traffic::filter::rewrite::ORIGINAL_PATH;
 use traffic::registry::Address;
 
@@ -81,7 +81,7 @@ impl LogFields {
     }
 
     /// Replaces fields by those of the upstream request, which Envoy's log shows; only the path stays the client's.
-    pub fn record_upstream_request(&mut self, parts: &Parts) {
+    pub fn record_upstream_request(&mut self, parts: &Parts, protocol: Protocol) {
         let headers = &parts.headers;
         self.forwarded_for = headers.get(X_FORWARDED_FOR).cloned();
         self.request_id = headers.get(X_REQUEST_ID).cloned();
@@ -89,7 +89,7 @@ impl LogFields {
         self.original_path = headers.get(ORIGINAL_PATH).cloned();
         self.authority = authority(&parts.uri, headers);
         if let Some(planned) = &mut self.planned {
-            planned.record_upstream_request(parts);
+            planned.record_upstream_request(parts, protocol);
         }
     }
 
@@ -260,16 +260,7 @@ impl Unserved<'_> {
             worker.unrouted.record(worker.id, &record);
         }
         if let Some(log) = log {
-            let end = End {
-                record: &record,
-                details: self.details,
-                attempts: 0,
-                upstream_time: None,
-                request_time: None,
-                stats: &worker.unrouted,
-                trace: None,
-                has_spans: false,
-            };
+            let end = End::refused(&record, self.details, &worker.unrouted);
             log.write(worker, connection, None, &end);
         }
     }

@@ -44,7 +44,7 @@ impl Record {
     /// Trace of the request as an exemplar, if it is sampled and has spans.
     pub(super) fn exemplar(&self, duration: Duration) -> Option<TracedRequest> {
         let context = self.trace.filter(TraceContext::is_sampled)?;
-        if self.exported().is_none() || !self.worker.settings().exemplars {
+        if self.exported().is_none() || !self.worker.setting(|all| all.exemplars) {
             return None;
         }
         let ended = self.start_time() + duration;

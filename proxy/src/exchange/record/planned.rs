@@ -15,7 +15,7 @@ use crate::exchange::message::headers::X_REQUEST_ID;
 use crate::exchange::worker::Worker;
 use crate::runtime::clock;
 use crate::telemetry::{Entry, RequestStats};
-use crate::upstream::ConnectionInfo;
+use crate::upstream::{ConnectionInfo, Protocol};
 use traffic::filter::{Finished, Needs, TemplateContext};
 
 /// Values of a request beyond those of a fixed format.
@@ -28,6 +28,8 @@ pub struct Planned {
     request_id: Option<HeaderValue>,
     /// Target of the upstream request.
     uri: Option<Uri>,
+    /// Protocol of the upstream request.
+    protocol: Option<Protocol>,
 }
 
 impl Planned {
@@ -40,6 +42,7 @@ impl Planned {
             trailers: HeaderMap::new(),
             request_id: request.headers().get(X_REQUEST_ID).cloned(),
             uri: None,
+            protocol: None,
         };
         planned.request = planned.kept(Needs::of_request, request.headers());
         planned
@@ -63,7 +66,8 @@ impl Planned {
     }
 
     /// Replaces values by those of the upstream request, which Envoy's log shows.
-    pub(super) fn record_upstream_request(&mut self, parts: &Parts) {
+    pub(super) fn record_upstream_request(&mut self, parts: &Parts, protocol: Protocol) {
+        self.protocol = Some(protocol);
         self.request = self.kept(Needs::of_request, &parts.headers);
         self.request_id = parts.headers.get(X_REQUEST_ID).cloned();
         self.uri = Some(parts.uri.clone());
@@ -106,9 +110,13 @@ impl Planned {
             node: Some(&self.plan.snapshot().node),
             trace: end.trace,
         };
+        // that of a connection, which a failed attempt may not have had
+        let has_failed = entry.upstream_transport_failure_reason.is_some();
+        let protocol = self.protocol.filter(|_| !has_failed);
         let context = TemplateContext {
             downstream_direct_remote: Some(connection.client.source),
             downstream_tls: connection.tls_context(),
+            upstream_protocol: protocol.map_or("", Protocol::name),
             upstream_tls: outcome.ends.and_then(ConnectionInfo::tls_context),
             request_duration: end.request_time,
             response_duration: response_time(end.request_time, end.upstream_time),

@@ -132,18 +132,8 @@ pub(super) fn show_refused(
     });
     let now = clock::now();
     let time = SystemTime::now();
-    let end = End {
-        record,
-        details,
-        attempts: 0,
-        upstream_time: None,
-        request_time: None,
-        stats: &worker.unrouted,
-        trace: None,
-        has_spans: false,
-    };
     let end = TappedEnd {
-        end: &end,
+        end: &End::refused(record, details, &worker.unrouted),
         connection,
         picked: None,
         target: None,

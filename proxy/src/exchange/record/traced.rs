@@ -19,6 +19,7 @@ use crate::pool::{Incoming, Phases};
 use crate::runtime::clock;
 use crate::snapshot::Traced;
 use crate::telemetry::{Counter, RequestProtocol, RequestRecord};
+use crate::upstream::Protocol;
 use traffic::error::Error;
 use traffic::trace::context::new_span;
 use traffic::trace::{DecidedBy, TraceContext, headers, sampling};
@@ -83,9 +84,9 @@ impl Record {
     }
 
     /// Records the head as it goes upstream.
-    pub(in crate::exchange) fn record_sent(&mut self, parts: &Parts) {
+    pub(in crate::exchange) fn record_sent(&mut self, parts: &Parts, protocol: Protocol) {
         if let Some(log) = self.log_mut() {
-            log.record_upstream_request(parts);
+            log.record_upstream_request(parts, protocol);
         }
         if let Some(spans) = &mut self.spans {
             spans.record_sent(parts);

@@ -30,7 +30,7 @@ pub async fn follow(worker: Weak<Worker>, mut changes: watch::Receiver<()>) {
             return;
         };
         worker.connects.endpoints_changed();
-        if worker.settings().recheck_tcp {
+        if worker.setting(|all| all.recheck_tcp) {
             policies_changed(&worker, &mut policies);
         }
     }

@@ -35,7 +35,7 @@ struct Scope {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Span {
+pub(super) struct Span {
     #[prost(bytes = "vec", tag = "1")]
     trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -51,7 +51,7 @@ struct Span {
     #[prost(fixed64, tag = "8")]
     end: u64,
     #[prost(message, repeated, tag = "9")]
-    attributes: Vec<KeyValue>,
+    pub(super) attributes: Vec<KeyValue>,
     #[prost(message, repeated, tag = "11")]
     events: Vec<Event>,
     #[prost(message, optional, tag = "15")]
@@ -75,9 +75,9 @@ struct Status {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct KeyValue {
+pub(super) struct KeyValue {
     #[prost(string, tag = "1")]
-    key: String,
+    pub(super) key: String,
     #[prost(message, optional, tag = "2")]
     value: Option<AnyValue>,
 }
@@ -101,7 +101,7 @@ enum Value {
 }
 
 impl KeyValue {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self.value.as_ref().and_then(|value| value.value.as_ref()) {
             None => String::new(),
             Some(Value::Text(text)) => text.clone(),

@@ -142,10 +142,10 @@ impl LogOperator {
                 has_query,
                 is_original,
             } => {
-                let original = first_line(context.request_headers, &ORIGINAL_PATH);
-                let path = match original.filter(|_| *is_original) {
-                    Some(original) => original,
-                    None => context.path.as_bytes(),
+                let path = match is_original {
+                    // none of a request that keeps its path, as in Envoy
+                    true => first_line(context.request_headers, &ORIGINAL_PATH).unwrap_or_default(),
+                    false => context.path.as_bytes(),
                 };
                 return out.extend_from_slice(if *has_query { path } else { before_query(path) });
             }

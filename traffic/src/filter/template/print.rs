@@ -10,7 +10,7 @@ use super::header::{Header, first_line};
 use super::identifiers::{trace_id, uuid};
 use super::operator::{AddressPart, Operator, Segment};
 use super::sizes::{request_bytes, response_bytes};
-use super::write::{print, print_some, protocol, word};
+use super::write::{http_version, print, print_some, word};
 use crate::telemetry::ResponseFlags;
 use crate::trace::context::hex;
 
@@ -100,7 +100,7 @@ impl Operator {
             Self::Hostname => context.hostname,
             Self::Log(operator) => return operator.print(out, context),
             Self::Protocol if context.finished.is_some_and(|one| one.is_tcp) => "",
-            Self::Protocol => protocol(context.protocol),
+            Self::Protocol => http_version(context.protocol),
             Self::RequestedServerName => context.requested_server_name.unwrap_or_default(),
             Self::ResponseCodeDetails => return word(out, context.response_code_details),
             Self::RouteName => context.route_name,

@@ -24,7 +24,7 @@ pub(super) fn word(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Name of a version of HTTP.
-pub(super) fn protocol(version: Version) -> &'static str {
+pub fn http_version(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "HTTP/1.0",
         Version::HTTP_2 => "HTTP/2",

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use hyper::Version;
 use tokio::time::Instant;
 
 use super::kept::{Attempt, AttemptEnd, Spans, Tapped};
@@ -16,7 +15,9 @@ use crate::telemetry::{
     TapTiming, TappedAttempt, TappedDestination, TappedRequest, TappedRule, is_credential,
     is_signature, redacted,
 };
+use traffic::filter::http_version;
 use traffic::trace::TraceContext;
+use traffic::trace::context::hex;
 
 /// End of a request that a tap shows.
 pub(in crate::exchange) struct TappedEnd<'a> {
@@ -51,7 +52,7 @@ impl Spans {
             client_identity: connection.peer().principal().map(str::to_owned),
             client_tls_ms: (tapped.handshake_micros > 0)
                 .then(|| f64::from(tapped.handshake_micros) / 1000.0),
-            protocol: protocol(self.head.version).to_owned(),
+            protocol: http_version(self.head.version).to_owned(),
             method: self.head.method.as_str().to_owned(),
             scheme: self.scheme.as_str().to_owned(),
             host: text(self.authority()),
@@ -115,17 +116,9 @@ fn direction(direction: Direction) -> &'static str {
     }
 }
 
-fn protocol(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_2 => "HTTP/2",
-        Version::HTTP_10 => "HTTP/1.0",
-        _ => "HTTP/1.1",
-    }
-}
-
 fn trace_id(context: &TraceContext) -> String {
-    let bytes = context.trace_id.iter();
-    bytes.map(|byte| format!("{byte:02x}")).collect()
+    let digits: [u8; 32] = hex(context.trace_id);
+    String::from_utf8_lossy(&digits).into_owned()
 }
 
 fn rule(route: &Route) -> TappedRule {

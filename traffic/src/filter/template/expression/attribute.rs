@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName};
 use super::super::context::{Finished, TemplateContext, TlsContext};
 use super::super::needs::Needs;
 use super::super::sizes::{request_bytes, response_bytes};
-use super::super::write::{protocol, split_path};
+use super::super::write::{http_version, split_path};
 use super::value::{NoValue, Value};
 use crate::certificate::Name;
 use crate::telemetry::{UNKNOWN, Workload};
@@ -105,7 +105,7 @@ static NAMED: [Named; 53] = [
     always("request.scheme", |of| text(of.scheme)),
     always("request.method", |of| text(of.method)),
     always("request.protocol", |of| {
-        (!of.method.is_empty()).then(|| Value::text(protocol(of.protocol)))
+        (!of.method.is_empty()).then(|| Value::text(http_version(of.protocol)))
     }),
     always("request.id", |of| Some(bytes(of.request_id?.as_bytes()))),
     sometimes("request.referer", NO_HEADER, |of| {

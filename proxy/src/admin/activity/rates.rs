@@ -333,7 +333,7 @@ fn rules(activity: &Activity) -> Table {
 }
 
 /// Requests in flight by a property of their endpoints.
-fn active<'a>(activity: &'a Activity, of: fn(&EndpointActivity) -> &str) -> BTreeMap<&'a str, u64> {
+fn active(activity: &Activity, of: fn(&EndpointActivity) -> &str) -> BTreeMap<&str, u64> {
     let mut active = BTreeMap::new();
     for endpoint in &activity.endpoints {
         *active.entry(of(endpoint)).or_default() += endpoint.active;

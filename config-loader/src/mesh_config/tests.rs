@@ -215,6 +215,20 @@ fn fields_without_effect_are_findings() {
 }
 
 #[test]
+fn default_providers_that_do_not_exist_are_findings() {
+    let text = "extensionProviders:\n- name: logs\n  envoyFileAccessLog: {path: /dev/stdout}\n\
+        defaultProviders:\n  accessLogging: [logs, nope]\n  metrics: [prometheus]\n  tracing: [otlp, gone]\n";
+    let (_, found) = MeshConfig::parse(&"mesh.yaml".into(), text).unwrap();
+    assert_eq!(
+        lines(&found),
+        [
+            "mesh.yaml:5:25 TL010 defaultProviders.accessLogging[1]",
+            "mesh.yaml:7:19 TL010 defaultProviders.tracing[1]",
+        ]
+    );
+}
+
+#[test]
 fn unusable_settings_of_tls_are_findings() {
     const CA: &str = include_str!("ca.pem");
     let indented: String = CA.lines().map(|line| format!("\n    {line}")).collect();

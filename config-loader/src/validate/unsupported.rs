@@ -101,7 +101,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     (Kind::Service, &["spec.externalIPs"]),
     (Kind::TCPRoute, &["spec.useDefaultGateways"]),
     (Kind::TLSRoute, &["spec.useDefaultGateways"]),
-    (Kind::Telemetry, &["spec.tracing[].customTags.*.formatter"]),
 ];
 
 /// Fields without a meaning for a data plane: they are for people, for controllers of a cluster, or for the tool that

@@ -26,6 +26,18 @@ const METRIC_INTERVAL: Duration = Duration::from_secs(60);
 /// Spans of Zipkin on the same machine.
 const ZIPKIN: &str = "http://localhost:9411/api/v2/spans";
 
+/// Variables of limits, which have no effect.
+const LIMITS: [&str; 8] = [
+    "OTEL_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+    "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+    "OTEL_SPAN_EVENT_COUNT_LIMIT",
+    "OTEL_SPAN_LINK_COUNT_LIMIT",
+];
+
 /// Reads the settings. Variables with values that are not understood are reported as notes, and count as unset.
 pub(super) struct Reader<'a> {
     args: &'a TracingArgs,
@@ -70,7 +82,8 @@ impl<'a> Reader<'a> {
     ///
     /// If a flag has a value that cannot be used.
     pub(super) fn read(mut self) -> Result<OtelSettings, String> {
-        if self.variable("OTEL_SDK_DISABLED") == Some("true") {
+        let disabled = self.variable("OTEL_SDK_DISABLED");
+        if disabled.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
             let note = "OTEL_SDK_DISABLED is true: nothing is exported";
             self.notes.push(note.to_owned());
             return Ok(OtelSettings {
@@ -82,6 +95,7 @@ impl<'a> Reader<'a> {
                 notes: self.notes,
             });
         }
+        self.limits();
         let traces = self.traces()?;
         let exports = self.exports()?;
         Ok(OtelSettings {
@@ -220,6 +234,15 @@ impl<'a> Reader<'a> {
         ));
     }
 
+    /// Notes the limits of spans, which are those of docs/tracing.md.
+    fn limits(&mut self) {
+        for name in LIMITS {
+            if let Some(value) = self.variable(name) {
+                self.unknown(name, value);
+            }
+        }
+    }
+
     fn number<T: std::str::FromStr>(&mut self, name: &str) -> Option<T> {
         let value = self.variable(name)?;
         let parsed = value.parse().ok();
@@ -271,8 +294,15 @@ impl<'a> Reader<'a> {
             "always_on" => Some(100.0),
             "always_off" => Some(0.0),
             "traceidratio" => {
-                let ratio = self.number("OTEL_TRACES_SAMPLER_ARG").unwrap_or(1.0);
-                Some(f64::clamp(ratio, 0.0, 1.0) * 100.0)
+                let name = "OTEL_TRACES_SAMPLER_ARG";
+                let ratio = self.number(name).filter(|ratio: &f64| {
+                    let is_ratio = (0.0..=1.0).contains(ratio);
+                    if !is_ratio {
+                        self.unknown(name, &ratio.to_string());
+                    }
+                    is_ratio
+                });
+                Some(ratio.unwrap_or(1.0) * 100.0)
             }
             _ => None,
         };
@@ -332,23 +362,38 @@ impl<'a> Reader<'a> {
             }
         };
         let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.variable());
-        let own = self.variable(&own);
-        let generic = self.variable("OTEL_EXPORTER_OTLP_ENDPOINT");
+        for (name, is_base) in [(&*own, false), ("OTEL_EXPORTER_OTLP_ENDPOINT", true)] {
+            match self
+                .variable(name)
+                .map(|url| endpoint(url, protocol, signal, is_base))
+            {
+                Some(Ok(endpoint)) => return Ok(endpoint),
+                Some(Err(error)) => self
+                    .notes
+                    .push(format!("{name}: {error}; it has no effect")),
+                None => {}
+            }
+        }
         let default = match protocol {
             OtlpProtocol::Grpc => "http://localhost:4317",
             OtlpProtocol::Http | OtlpProtocol::Zipkin => "http://localhost:4318",
         };
-        let url = own.or(generic).unwrap_or(default);
-        let parsed = endpoint(url, protocol, signal, own.is_none());
-        parsed.map_err(|error| format!("OTEL_EXPORTER_OTLP_ENDPOINT: {error}"))
+        endpoint(default, protocol, signal, true)
     }
 
     /// Endpoint of Zipkin by its variable, else that on the same machine.
-    fn zipkin(&self) -> Result<OtlpEndpoint, String> {
+    fn zipkin(&mut self) -> Result<OtlpEndpoint, String> {
         let name = "OTEL_EXPORTER_ZIPKIN_ENDPOINT";
-        let url = self.variable(name).unwrap_or(ZIPKIN);
-        let parsed = endpoint(url, OtlpProtocol::Zipkin, OtlpSignal::Traces, false);
-        parsed.map_err(|error| format!("{name}: {error}"))
+        let parsed = |url| endpoint(url, OtlpProtocol::Zipkin, OtlpSignal::Traces, false);
+        match self.variable(name).map(parsed) {
+            Some(Ok(endpoint)) => Ok(endpoint),
+            Some(Err(error)) => {
+                self.notes
+                    .push(format!("{name}: {error}; it has no effect"));
+                parsed(ZIPKIN)
+            }
+            None => parsed(ZIPKIN),
+        }
     }
 
     /// Endpoint by the settings of proxies, with the values of variables, such as `$(HOST_IP):9411`. One that cannot be used is
@@ -440,14 +485,16 @@ impl<'a> Reader<'a> {
         if let Some(timeout) = self.args.otlp_timeout {
             return timeout;
         }
-        match self.exporter(signal, "TIMEOUT").map(str::parse) {
-            None => default,
-            Some(Ok(millis)) => Duration::from_millis(millis),
-            Some(Err(_)) => {
-                self.unknown("OTEL_EXPORTER_OTLP_TIMEOUT", "the value");
+        let Some(value) = self.exporter(signal, "TIMEOUT") else {
+            return default;
+        };
+        value
+            .parse()
+            .map(Duration::from_millis)
+            .unwrap_or_else(|_| {
+                self.unknown("OTEL_EXPORTER_OTLP_TIMEOUT", value);
                 default
-            }
-        }
+            })
     }
 
     fn service_name(&self) -> Option<String> {

@@ -43,6 +43,7 @@ impl Advice {
         now.extend(unknown_services(snapshot));
         now.extend(limits_without_service(resources, identity));
         now.extend(traces_without_collector(resources, identity));
+        now.extend(unknown_telemetry_providers(resources, identity));
         for line in now.difference(&self.logged) {
             tracing::warn!("{line}");
         }
@@ -153,6 +154,24 @@ fn traces_without_collector(resources: &ResourceSet, identity: &Identity) -> Opt
             telemetry.id
         )
     })
+}
+
+/// Warnings about providers that Telemetries of the workload name and the mesh configuration does not have.
+fn unknown_telemetry_providers(
+    resources: &ResourceSet,
+    identity: &Identity,
+) -> impl Iterator<Item = String> {
+    let applying = compile::telemetries(resources, identity).into_iter();
+    let named = applying.flat_map(|one| {
+        let names = compile::unknown_telemetry_providers(&one.spec, &identity.mesh_config);
+        names.into_iter().map(|name| {
+            format!(
+                "{} names the provider `{name}`, which --mesh-config does not have: the entry has no effect",
+                one.id
+            )
+        })
+    });
+    named.collect::<Vec<_>>().into_iter()
 }
 
 /// Warning that nothing is served to other clusters.

@@ -351,7 +351,7 @@ codes! {
     TL007 Warning "an entry of a Telemetry has a provider";
     TL008 Warning "a custom metric exists";
     TL009 Warning "a label that is removed exists";
-    TL010 Warning "the provider of a Telemetry is in the mesh configuration";
+    TL010 Warning "a provider that a Telemetry or `defaultProviders` names is in the mesh configuration";
     TL011 Warning "the type of a provider is supported";
     TL012 Warning "the service of a provider is one host of the registry, with its port";
     TL013 Warning "a filter of access logs comes with providers";

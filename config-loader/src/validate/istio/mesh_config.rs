@@ -34,7 +34,7 @@ pub fn mesh_config(raw: &Raw, root: &Node, check: &mut Check<'_>) -> MeshConfig 
     providers::rate_limit_flags(&raw.extension_providers, &mut flags, check);
     let providers = telemetry::providers(&raw.extension_providers, check);
     let access_log_format = telemetry::access_log_format(raw, check);
-    MeshConfig {
+    let config = MeshConfig {
         is_given: true,
         access_log: telemetry::access_log(raw, &access_log_format),
         access_log_format,
@@ -60,7 +60,9 @@ pub fn mesh_config(raw: &Raw, root: &Node, check: &mut Check<'_>) -> MeshConfig 
         namespaces: scope::namespaces(&raw.discovery_selectors, check),
         cluster_local: scope::cluster_local(&raw.service_settings, check),
         networks: Vec::new(),
-    }
+    };
+    telemetry::unknown_defaults(raw, &config, check);
+    config
 }
 
 fn traffic_defaults(raw: &Raw, check: &mut Check<'_>) -> TrafficDefaults {

@@ -34,14 +34,29 @@ pub(super) fn endpoint(
         _ => return Err(wrong()),
     };
     let host = uri.host().ok_or_else(wrong)?;
+    if uri
+        .authority()
+        .is_some_and(|whole| whole.as_str().contains('@'))
+    {
+        return Err(format!(
+            "the URL of {host} has credentials, which are not sent: write a header `authorization` by --otlp-header or \
+             OTEL_EXPORTER_OTLP_HEADERS"
+        ));
+    }
     let path = match (protocol, is_base) {
         (OtlpProtocol::Grpc, _) => signal.grpc_path().to_owned(),
-        (OtlpProtocol::Http, false) | (OtlpProtocol::Zipkin, _) => uri.path().to_owned(),
+        (OtlpProtocol::Http, false) | (OtlpProtocol::Zipkin, _) => uri
+            .path_and_query()
+            .map_or("/", PathAndQuery::as_str)
+            .to_owned(),
         (OtlpProtocol::Http, true) => {
             let path = uri.path().trim_end_matches('/');
             // the flag may have the path of traces
             let base = path.strip_suffix(OtlpSignal::Traces.http_path());
-            format!("{}{}", base.unwrap_or(path), signal.http_path())
+            let query = uri
+                .query()
+                .map_or(String::new(), |query| format!("?{query}"));
+            format!("{}{}{query}", base.unwrap_or(path), signal.http_path())
         }
     };
     Ok(OtlpEndpoint {

@@ -89,8 +89,55 @@ fn endpoint_of_the_signal_is_used_as_it_is() {
     assert_eq!(of(&[]), "http://localhost:4318/v1/traces");
     assert_eq!(of(&[generic]), "http://g:1/base/v1/traces");
     assert_eq!(of(&[generic, signal]), "https://s:4318/own");
+    let keyed = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://s/own?key=k1");
+    let found = settings(&[], &[ON, keyed]);
+    assert_eq!(requests(&found).endpoint.path, "/own?key=k1");
+    // the key is not shown
+    assert_eq!(of(&[keyed]), "https://s:4318/own");
     assert_eq!(of(&[grpc]), format!("grpc://localhost:4317{GRPC}"));
     assert_eq!(of(&[grpc, generic]), format!("grpc://g:1{GRPC}"));
+}
+
+#[test]
+fn variable_that_is_no_url_is_a_note_and_has_no_effect() {
+    for (name, value) in [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:PW@collector"),
+    ] {
+        let (found, notes) = read(&[], &[ON, (name, value)]).unwrap();
+        let found = found.unwrap();
+        let shown = requests(&found).endpoint.to_string();
+        assert_eq!(shown, "http://localhost:4318/v1/traces");
+        assert!(notes[0].starts_with(name), "{notes:?}");
+        assert!(!notes[0].contains("PW"), "{notes:?}");
+    }
+    let error = read(&["--otlp-endpoint", "http://user:PW@collector"], &[]).unwrap_err();
+    assert!(
+        error.contains("--otlp-header") && !error.contains("PW"),
+        "{error}"
+    );
+    let (_, notes) = read(&[], &[ON, ("OTEL_SPAN_EVENT_COUNT_LIMIT", "1")]).unwrap();
+    assert!(
+        notes[0].starts_with("OTEL_SPAN_EVENT_COUNT_LIMIT"),
+        "{notes:?}"
+    );
+    let ratio = [
+        ON,
+        ("OTEL_TRACES_SAMPLER", "traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "2"),
+    ];
+    let (_, notes) = read(&[], &ratio).unwrap();
+    assert!(
+        notes[0].starts_with("OTEL_TRACES_SAMPLER_ARG: \"2\""),
+        "{notes:?}"
+    );
+    assert!(
+        read(&[], &[ON, ("OTEL_SDK_DISABLED", "TRUE")])
+            .unwrap()
+            .0
+            .is_none()
+    );
 }
 
 #[test]

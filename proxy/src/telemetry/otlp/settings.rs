@@ -31,7 +31,8 @@ impl fmt::Display for OtlpEndpoint {
             (OtlpProtocol::Http | OtlpProtocol::Zipkin, false) => "http",
             (OtlpProtocol::Http | OtlpProtocol::Zipkin, true) => "https",
         };
-        write!(f, "{scheme}://{}{}", self.authority(), self.path)
+        // a query may have a key
+        write!(f, "{scheme}://{}{}", self.authority(), self.path.path())
     }
 }
 

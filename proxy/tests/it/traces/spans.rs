@@ -220,6 +220,8 @@ async fn attempt_without_a_connection_has_its_reason() {
         (CLIENT, "connect_failed".to_owned())
     );
     assert_eq!(failed[0].attribute("network.peer.address"), None);
+    let endpoint = failed[0].attribute("strait.destination.endpoint");
+    assert_eq!(endpoint, Some(dead.to_string()));
     assert_eq!(failed[0].attribute("http.response.status_code"), None);
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use super::tracers;
-use crate::diagnostic::codes::istio::{MC009, TL005, TL011};
+use crate::diagnostic::codes::istio::{MC009, TL005, TL010, TL011};
 use crate::raw::Field;
 use crate::raw::istio::{ExtensionProvider, FileAccessLog, MeshConfig as Raw};
 use crate::resource::istio::{
-    DefaultProviders, FileFormat, FileLog, ProviderKind, TelemetryProvider,
+    DefaultProviders, FileFormat, FileLog, MeshConfig, ProviderKind, TelemetryProvider,
 };
 use crate::span::Span;
 use crate::validate::istio::{log_format, shared};
@@ -60,6 +60,28 @@ pub(super) fn default_providers(raw: &Raw, check: &mut Check<'_>) -> DefaultProv
         access_logging: shared::texts(&raw.access_logging, check),
         metrics: shared::texts(&raw.metrics, check),
         tracing: shared::texts(&raw.tracing, check),
+    }
+}
+
+/// Tracers that flags and annotations set up.
+const OF_FLAGS: [&str; 2] = ["otlp", "zipkin"];
+
+/// Warns about default providers that do not exist.
+pub(super) fn unknown_defaults(raw: &Raw, mesh: &MeshConfig, check: &mut Check<'_>) {
+    let Some(raw) = raw.default_providers.get() else {
+        return;
+    };
+    let lists = [&raw.access_logging, &raw.metrics, &raw.tracing];
+    let mut named = Vec::new();
+    for list in lists {
+        named.extend(scalar::items(list, check));
+    }
+    for (field, name) in named {
+        if mesh.provider(name).is_none() && !OF_FLAGS.contains(&&**name) {
+            let message = format!("there is no provider `{name}`: nothing is sent to it");
+            let found = check.warning(TL010, field.span(), message);
+            found.help("add it to `extensionProviders`");
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use traffic::filter::Needs;
 use traffic::telemetry::names::label;
 
 use super::entries::{mode, providers};
-use crate::diagnostic::codes::istio::{TL005, TL008, TL009, TL022};
+use super::tracing::credential;
+use crate::diagnostic::codes::istio::{TL005, TL008, TL009, TL021, TL022};
 use crate::raw::istio::telemetry::{
     MetricSelector, Metrics as Raw, MetricsOverride as RawOverride, TagOverride,
 };
@@ -142,6 +144,14 @@ fn tag(name: &str, key: Span, raw: &TagOverride, check: &mut Check<'_>) -> Optio
         }
         (false, Some(_)) => {
             let value = expression(&raw.value, "the label is `unknown`", check)?;
+            let mut needs = Needs::default();
+            value.add_needs(&mut needs);
+            if let Some(name) = credential(&needs) {
+                let message = format!("`{name}` has credentials: the label is left out");
+                let found = check.warning(TL021, raw.value.span(), message);
+                found.help("remove the label");
+                return None;
+            }
             for attribute in value.unbounded() {
                 let message = format!(
                     "`{attribute}` has almost as many values as there are requests: most are counted as `other`"

@@ -32,7 +32,8 @@ const CREDENTIALS: [&str; 5] = [
 pub(super) fn tracing(field: &Field<Vec<Field<Raw>>>, check: &mut Check<'_>) -> Vec<Tracing> {
     let mut entries = Vec::new();
     for (entry, raw) in scalar::items(field, check) {
-        if entries.len() == 1 {
+        let mode = mode_of(&raw.matched, check);
+        if entries.iter().any(|one: &Tracing| meets(one.mode, mode)) {
             let message = "more than one entry: all of them are merged, in order";
             let found = check.warning(TL006, entry.span(), message);
             found.help("write one entry, or one for each mode");
@@ -43,7 +44,6 @@ pub(super) fn tracing(field: &Field<Vec<Field<Raw>>>, check: &mut Check<'_>) -> 
             let found = check.warning(TL006, raw.providers.span(), message);
             found.help("name one provider");
         }
-        let mode = mode_of(&raw.matched, check);
         let sampling = percentage(&raw.random_sampling_percentage, check);
         if sampling == Some(100.0) && mode != WorkloadMode::Only(TrafficSide::Server) {
             let span = raw.random_sampling_percentage.span();
@@ -129,11 +129,8 @@ fn source(raw: &RawTag, span: Span, check: &mut Check<'_>) -> Option<TagSource> 
         let template = log_format::template(value, at, check)?;
         let mut needs = Needs::default();
         template.add_needs(&mut needs);
-        let secret = needs
-            .names()
-            .find(|name| CREDENTIALS.contains(&name.as_str()));
-        return Some(match secret {
-            Some(name) => redacted(name.as_str(), at, check),
+        return Some(match credential(&needs) {
+            Some(name) => redacted(name, at, check),
             None => TagSource::Formatter(template),
         });
     }
@@ -154,6 +151,17 @@ fn source(raw: &RawTag, span: Span, check: &mut Check<'_>) -> Option<TagSource> 
         return Some(redacted(&name, header.name.span(), check));
     }
     Some(TagSource::Header(name.into(), default))
+}
+
+/// Whether entries of two modes are about the same side.
+fn meets(one: WorkloadMode, other: WorkloadMode) -> bool {
+    one == other || one == WorkloadMode::Both || other == WorkloadMode::Both
+}
+
+/// Returns a header with credentials among those that are read.
+pub(super) fn credential(needs: &Needs) -> Option<&str> {
+    let mut names = needs.names().map(|name| name.as_str());
+    names.find(|name| CREDENTIALS.contains(name))
 }
 
 /// Returns the value of a tag that would show credentials.

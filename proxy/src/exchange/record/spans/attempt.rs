@@ -107,6 +107,12 @@ impl Spans {
         }
         if let AttemptEnd::Response { ends, .. } = &attempt.end {
             connection(ends, attributes);
+        } else if let Address::Ip(address) = picked.endpoint().address {
+            // none carried it to its end, and someone looks for the slow endpoint
+            attributes.shown("strait.destination.endpoint", address);
+            if attributes.has_envoy() {
+                attributes.shown("upstream_address", address);
+            }
         }
         match picked.pool() {
             Some(pool) => {

@@ -84,11 +84,6 @@ fn rights(has_reads: bool) -> Vec<Value> {
         let names = rule["resources"].as_array().unwrap();
         has_reads && !names.contains(&"configmaps".into())
     });
-    let reads = reads.map(|mut rule| {
-        let names = rule["resources"].as_array_mut().unwrap();
-        names.retain(|name| !["nodes", "pods"].contains(&name.as_str().unwrap()));
-        rule
-    });
     reads.chain(rules("hub")).collect()
 }
 
@@ -278,6 +273,7 @@ impl Cluster {
                 listen,
                 connections_max: 1_000,
                 identities: self.identities.clone(),
+                serves_workloads: true,
             }),
             status_for: None,
         };

@@ -175,6 +175,8 @@ impl Served {
             .args(["--control-ca", self.ca.to_str().unwrap()])
             .args(["--control-token", self.token.to_str().unwrap()])
             .args(["--namespace", &self.cluster.namespace])
+            // Gateways of other tests are none of this proxy.
+            .args(["--control-namespace", &self.cluster.namespace])
     }
 }
 
@@ -279,7 +281,9 @@ async fn subsets_and_mutual_tls_go_by_the_pods_that_the_hub_serves() {
         apply(&routes("web", "[\"*\"]", &http));
     };
     to("v1");
-    let proxy = served.proxy(Start::new().args(workload.flags())).spawn();
+    // all but the namespace, which is that of the test
+    let flags = workload.flags().into_iter().take(6);
+    let proxy = served.proxy(Start::new().args(flags)).spawn();
     until("the pod of the mesh gets mutual TLS", async || {
         says(&proxy).await;
         let callers = meshed.callers();

@@ -139,3 +139,27 @@ pub fn resource_of(of: &ResourceType, object: &Value) -> Result<(String, Any), S
     };
     Ok((name, any))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::types::resource_type;
+    use super::*;
+
+    #[test]
+    fn pod_keeps_its_status_and_a_service_does_not() {
+        for (kind, keeps) in [("Pod", true), ("Service", false)] {
+            let of = resource_type(&format!("core/v1/{kind}")).unwrap();
+            let object = json!({
+                "apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "shop"},
+                "spec": {"nodeName": "n1"}, "status": {"podIP": "10.0.0.1"},
+            });
+            let (name, any) = resource_of(&of, &object).unwrap();
+            assert_eq!(name, "shop/a");
+            let resource = McpResource::decode(&*any.value).unwrap();
+            let (read, unknown) = object_of(&of, &resource).unwrap();
+            assert!(unknown.is_empty());
+            assert_eq!(read["spec"], object["spec"]);
+            assert_eq!(read.get("status").is_some(), keeps, "{read}");
+        }
+    }
+}

@@ -466,3 +466,49 @@ async fn heartbeat_of_a_node_is_no_change_and_a_label_is_one() {
     hub.end().await;
     cluster.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoint_waits_until_its_pod_is_sent() {
+    const POD: &str = "core/v1/Pod";
+    const SLICE: &str = "discovery.k8s.io/v1/EndpointSlice";
+    let Some(cluster) = Cluster::new().await else {
+        return;
+    };
+    let hub = cluster.start().await;
+    let token = cluster.token("web", &[NAME]).await;
+    let first = first("sidecar", &cluster.name, POD);
+    let stream = RawStream::at(hub.address, hub.ca.path(), &token, first);
+    let mut stream = stream.await.unwrap();
+    let held = stream.next().await.unwrap().unwrap();
+    for url in [SLICE, VIRTUAL_SERVICE] {
+        stream.subscribe(url);
+        assert_eq!(stream.answer(None).await.type_url, url);
+    }
+    cluster.pod("one").await;
+    cluster.start_pod("one", "10.0.0.1").await;
+    cluster.create_slice("one", "10.0.0.1").await;
+    cluster.create_virtual_service("last", "last.example").await;
+    let name = |name: &str| format!("{}/{name}", cluster.name);
+    // Returns the types of the next responses, up to the one with this object.
+    let until_sent = async |object: &str, stream: &mut RawStream| {
+        let (mut types, object) = (Vec::new(), name(object));
+        loop {
+            let response = stream.answer(None).await;
+            let mut all = response.resources.iter();
+            let of_test = all.any(|one| one.name.starts_with(&name("")));
+            if of_test {
+                types.push(response.type_url);
+            }
+            if response.resources.iter().any(|one| one.name == object) {
+                return types;
+            }
+        }
+    };
+    let before = until_sent("last", &mut stream).await;
+    assert_eq!(before, [VIRTUAL_SERVICE], "the endpoint has to wait");
+    stream.answer_to(&held, None);
+    let after = until_sent("web-one", &mut stream).await;
+    assert_eq!(after, [POD, SLICE]);
+    hub.end().await;
+    cluster.end().await;
+}

@@ -240,7 +240,10 @@ impl Subscription {
 
     /// Returns the next response without the pending removals, which stay pending.
     pub(super) fn respond_without_removals(&mut self, version: Revision, is_whole: bool) -> Said {
-        let removed: BTreeMap<_, _> = self.owed.extract_if(.., |_, sent| sent.is_none()).collect();
+        let owed = std::mem::take(&mut self.owed).into_iter();
+        let (resources, removed): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            owed.partition(|(_, sent)| sent.is_some());
+        self.owed = resources;
         let since = self.owed_since.filter(|_| !removed.is_empty());
         let complete = since.map_or(version, |since| version.min(since.saturating_sub(1)));
         let said = self.respond(complete, is_whole);

@@ -23,6 +23,7 @@ pub mod mesh_config;
 pub mod proxy_protocol;
 pub mod regex_translate;
 pub mod route_match;
+pub mod tap_filter;
 pub mod trace_context;
 pub mod xds_body;
 pub mod yaml_load;

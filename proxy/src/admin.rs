@@ -14,6 +14,7 @@ mod drain;
 mod dump;
 mod events;
 mod explain;
+mod findings;
 mod guests;
 mod gzip;
 mod health;

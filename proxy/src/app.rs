@@ -44,7 +44,7 @@ use crate::control::health::Checker;
 use crate::control::identity_source;
 use crate::control::key_sets::KeySets;
 use crate::control::publish::Publisher;
-use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics, Quarantine};
+use crate::control::{Control, DNS_CHANGES_MAX, LoggedDiagnostics};
 use crate::exchange::trace_parts::TraceParts;
 use crate::exchange::{Worker, WorkerParts, select};
 use crate::listener;
@@ -181,7 +181,7 @@ impl App {
         let (telemetry, mut reports) = open_reports(&settings, &live, propagation)?;
         let (mut inheritance, sockets) = open_sockets(&settings).await?;
         let registry = Arc::new(Registry::seeded(rand::random()));
-        let (certificates, slot, quarantine): (Arc<Store>, _, Quarantine) = Default::default();
+        let (certificates, slot, (quarantine, findings)): (Arc<Store>, _, _) = Default::default();
         let publisher = publisher(&settings, &registry, &certificates, &telemetry, &slot);
         let parts = sender_parts(&live, &slot, &telemetry, &registry);
         let publisher = reports.used_by(publisher, &live, &telemetry, parts.clone());
@@ -199,7 +199,7 @@ impl App {
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),
             delivered: delivered(&settings, &telemetry),
-            logged: LoggedDiagnostics::default(),
+            logged: LoggedDiagnostics::showing(&findings),
             started: settings.started.clone(),
         };
         let key_sets = put_in_effect(&mut control, &settings, &slot, parts).await?;
@@ -210,14 +210,14 @@ impl App {
         let workers = start_workers(&live, &shared, &slot, &registry, &reports)?;
         spawn_control_tasks(control, key_sets, &slot);
         let shutdown = Shutdown::new(&settings, trigger.clone(), &workers.admission, &slot);
-        let exposition = reports.expositions(&live, &telemetry, &log, (&slot, &registry))?;
         let sources = pages::Sources {
-            exposition,
+            exposition: reports.expositions(&live, &telemetry, &log, (&slot, &registry))?,
             slot,
             certificates,
             journal: Arc::clone(registry.journal()),
             status_table,
             quarantine,
+            findings,
             found,
             drain: trigger,
             quit: Arc::clone(&quit),

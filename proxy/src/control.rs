@@ -323,12 +323,41 @@ impl WantedListeners {
     }
 }
 
-/// Texts of the diagnostics that have been logged.
+/// Diagnostics about the newest configuration: about its resources, and about certificates.
+pub type Findings = Arc<Mutex<[Vec<Diagnostic>; 2]>>;
+
+/// Texts of the diagnostics that have been logged, and the diagnostics for readers.
 #[derive(Debug, Default)]
 pub struct LoggedDiagnostics {
-    resources: HashSet<String>,
-    certificates: HashSet<String>,
+    logged: [HashSet<String>; 2],
     advice: Advice,
+    shown: Findings,
+}
+
+impl LoggedDiagnostics {
+    /// Makes the diagnostics known to readers as well.
+    pub fn showing(findings: &Findings) -> Self {
+        Self {
+            shown: Arc::clone(findings),
+            ..Self::default()
+        }
+    }
+
+    /// Logs the diagnostics about the resources that were not logged before.
+    fn log_resources(&mut self, found: Vec<Diagnostic>) {
+        self.log(0, found);
+    }
+
+    /// Logs the diagnostics about certificates that were not logged before.
+    fn log_certificates(&mut self, found: Vec<Diagnostic>) {
+        self.log(1, found);
+    }
+
+    fn log(&mut self, part: usize, found: Vec<Diagnostic>) {
+        log_new(&mut self.logged[part], &found);
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown[part] = found;
+    }
 }
 
 impl Control {
@@ -364,7 +393,7 @@ impl Control {
         let is_pending = found.mesh.needs_restart || changed.is_some();
         diagnostics.extend(changed);
         self.telemetry.control.set_restart_pending(is_pending);
-        log_new(&mut self.logged.resources, &diagnostics);
+        self.logged.log_resources(diagnostics);
         if self.publisher.identity().mode == Mode::Sidecar {
             let workloads = sources::workloads(&found.set);
             self.telemetry.plaintext.set_workloads(workloads);
@@ -437,7 +466,7 @@ impl Control {
         let scope = Scope::Proxy(identity);
         let store = self.publisher.certificates();
         let look = certificates::look(store, resources, &delivered, scope, certificates::now());
-        log_new(&mut self.logged.certificates, &look.findings);
+        self.logged.log_certificates(look.findings);
         self.directories.watch(look.directories);
         let states = certificates::states(store);
         if look.changed {

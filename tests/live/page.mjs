@@ -96,6 +96,13 @@ await step('a service has its shares', async () => {
   await page.screenshot({ path: `${out}/service.png` });
 });
 
+await step('findings are those of the proxy', async () => {
+  const all = await (await page.request.get(`${admin}/findings?format=json`)).json();
+  await open('findings');
+  if (all.length === 0) await page.getByText('None.', { exact: true }).waitFor();
+  else assert.equal(await page.locator('main table').last().locator('tbody tr').count(), all.length);
+});
+
 await step('keys alone reach the content and the views', async () => {
   await page.goto('about:blank');
   await page.goto(`${admin}/#/hosts`);

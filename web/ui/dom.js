@@ -40,3 +40,6 @@ export function spacer(rows, columns) {
   row.firstChild.style.height = `${rows * ROW_HEIGHT}px`;
   return row;
 }
+
+// A location of a resource, which a click copies.
+export const located = (place) => h('button', { type: 'button', title: 'Copy the location', onclick: () => navigator.clipboard?.writeText(place) }, place);

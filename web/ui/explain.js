@@ -1,6 +1,6 @@
 // Explain as a form: what the proxy would do with a request, by the code that routes traffic. Nothing is sent.
 
-import { h } from './dom.js';
+import { h, located } from './dom.js';
 
 export const explain = ({ main, stream }) => {
   const method = h('input', { value: 'GET', size: 8, required: true });
@@ -15,10 +15,8 @@ export const explain = ({ main, stream }) => {
   stream({ view: 'none' });
 
   // locations of resources, as FILE:LINE in parentheses, are marked and copied by a click
-  function located(text) {
-    return text.split(/(\([^()\s]+:\d+\))/).map((part) => (/^\(.+:\d+\)$/.test(part)
-      ? h('button', { type: 'button', title: 'Copy the location', onclick: () => navigator.clipboard?.writeText(part.slice(1, -1)) }, part.slice(1, -1))
-      : part));
+  function withLocations(text) {
+    return text.split(/(\([^()\s]+:\d+\))/).map((part) => (/^\(.+:\d+\)$/.test(part) ? located(part.slice(1, -1)) : part));
   }
 
   async function ask(event) {
@@ -27,7 +25,7 @@ export const explain = ({ main, stream }) => {
     headers.value.split('\n').filter((line) => line.trim()).forEach((line) => query.append('header', line));
     if (all.checked) query.append('all', '');
     const response = await fetch(`/explain?${query}`).catch((error) => ({ text: () => String(error) }));
-    answer.replaceChildren(...located(await response.text()));
+    answer.replaceChildren(...withLocations(await response.text()));
   }
   return {};
 };

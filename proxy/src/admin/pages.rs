@@ -6,8 +6,8 @@ use super::page::{Page, PageSet, get, post};
 use super::reply::{Query, Reply};
 use super::state::AdminState;
 use super::{
-    certs, clusters, config_dump, drain, events, explain, health, home, listeners, live, logging,
-    stats, tap, ui,
+    certs, clusters, config_dump, drain, events, explain, findings, health, home, listeners, live,
+    logging, stats, tap, ui,
 };
 
 /// All pages, in the order in which `/` lists them.
@@ -49,6 +49,11 @@ pub(super) const PAGES: &[Page] = &[
         "/certs",
         "certificates and their expiry, without keys (JSON)",
         certs::show,
+    ),
+    get(
+        "/findings",
+        "findings about the newest configuration, as `strait check` prints them (?format=json)",
+        findings::show,
     ),
     get("/listeners", "listeners (?format=json)", listeners::show),
     get(

@@ -10,7 +10,7 @@ use super::activity::Activity;
 use super::app_probers::AppProbers;
 use super::hosts::AdminHosts;
 use super::view::{
-    CertificateView, ClusterView, EventView, ListenerView, QuarantineView, Readiness,
+    CertificateView, ClusterView, EventView, FindingView, ListenerView, QuarantineView, Readiness,
 };
 use crate::explain::{Explanation, Question};
 use crate::telemetry::{BuildInfo, Exposition, LogControl, Taps};
@@ -66,6 +66,8 @@ pub struct AdminState {
     pub listeners: Source<Vec<ListenerView>>,
     /// Resources held at their last good version.
     pub quarantined: Source<Vec<QuarantineView>>,
+    /// Findings about the newest configuration.
+    pub findings: Source<Vec<FindingView>>,
     /// Applied configuration. Secrets should be left out of it; anything that looks like one is redacted again.
     pub dump: Source<Value>,
     /// Explains how the proxy would route a request.

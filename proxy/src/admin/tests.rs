@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::view::{
-    CertificateView, ClusterView, EndpointView, EventView, LimitView, ListenerState, ListenerView,
-    MemberView, PriorityView, QuarantineView, Readiness,
+    CertificateView, ClusterView, EndpointView, EventView, FindingView, LimitView, ListenerState,
+    ListenerView, MemberView, PriorityView, QuarantineView, Readiness,
 };
 use super::*;
 use crate::compile::Survey;
@@ -151,6 +151,7 @@ fn state(
         events: Box::new(|| vec![EventView::default()]),
         listeners: Box::new(|| vec![listener()]),
         quarantined: Box::new(|| vec![quarantine()]),
+        findings: Box::new(|| vec![finding()]),
         dump: Box::new(|| json!({"generation": 7, "secrets": [{"privateKey": "s3cret"}]})),
         explain: Box::new(|question| {
             let (resources, identity) = Default::default();
@@ -234,6 +235,18 @@ fn listener() -> ListenerView {
         error: Some("address in use".to_owned()),
         hosts: vec!["a.com".to_owned()],
         ..ListenerView::default()
+    }
+}
+
+fn finding() -> FindingView {
+    FindingView {
+        severity: "warning",
+        code: "IST005",
+        object: Some("VirtualService/default/a".to_owned()),
+        location: "a.yaml:7:5".to_owned(),
+        field: "spec.http[0]".to_owned(),
+        message: "no request reaches it".to_owned(),
+        help: Some("move it up".to_owned()),
     }
 }
 
@@ -555,6 +568,20 @@ async fn listeners_page_lists_listeners() {
     let read: Value =
         serde_json::from_str(&admin.get("/listeners?format=json").await.body).expect("JSON");
     assert_eq!(read[0]["state"], "failed");
+}
+
+#[tokio::test]
+async fn findings_page_has_text_and_json() {
+    let admin = Admin::start().await;
+    let text = admin.get("/findings").await.body;
+    assert_eq!(
+        text,
+        "warning[IST005] a.yaml:7:5 spec.http[0]: no request reaches it; move it up\n"
+    );
+    let all: Value =
+        serde_json::from_str(&admin.get("/findings?format=json").await.body).expect("JSON");
+    assert_eq!(all[0]["object"], "VirtualService/default/a");
+    assert_eq!(all[0]["help"], "move it up");
 }
 
 #[tokio::test]

@@ -299,3 +299,22 @@ pub struct QuarantineView {
     /// Whether the last good version is used; if not, the resource has no effect.
     pub last_good_version_in_use: bool,
 }
+
+/// Finding about the configuration, as `strait check` prints it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FindingView {
+    /// `error`, `warning` or `note`.
+    pub severity: &'static str,
+    /// Code, which docs/diagnostics.md explains.
+    pub code: &'static str,
+    /// `Kind/namespace/name`; `None` for a finding about a file.
+    pub object: Option<String>,
+    /// Location, as `file:line:column`.
+    pub location: String,
+    /// Path of the field; empty for the whole object.
+    pub field: String,
+    /// Description of the problem.
+    pub message: String,
+    /// Suggested fix.
+    pub help: Option<String>,
+}

@@ -14,13 +14,13 @@ use super::settings::{Settings, build_info};
 use super::{certificates, dumped_resources, readiness};
 use crate::admin::activity::{self, Activity};
 use crate::admin::view::{
-    ListenerState, ListenerView, MutualTlsView, QuarantineView, Readiness, RestoredView,
-    SourceView, SourcesView,
+    FindingView, ListenerState, ListenerView, MutualTlsView, QuarantineView, Readiness,
+    RestoredView, SourceView, SourcesView,
 };
 use crate::admin::{self, AdminState, LiveSources};
 use crate::compile::peers::Peers;
 use crate::compile::{Survey, own_pod};
-use crate::control::{Quarantine, SourcesState};
+use crate::control::{Findings, Quarantine, SourcesState};
 use crate::explain::{Question, explain};
 use crate::identity::{Identity, Mode};
 use crate::listener::{ListenerStatus, ListenerStatusTable};
@@ -47,6 +47,8 @@ pub struct Sources {
     pub status_table: ListenerStatusTable,
     /// Resources held at their last good version.
     pub quarantine: Quarantine,
+    /// Findings about the newest configuration.
+    pub findings: Findings,
     /// Starts the drain.
     pub drain: Trigger,
     /// Ends the process as SIGTERM does.
@@ -171,8 +173,7 @@ impl Sources {
             let survey = Survey::new(&resources, &identity);
             explain(question, &slot.load_full(), &settings.load(), &survey)
         };
-        let certificates = self.certificates;
-        let journal = self.journal;
+        let (certificates, journal, findings) = (self.certificates, self.journal, self.findings);
         let (quarantine, quit, trigger) = (self.quarantine, self.quit, self.drain.clone());
         let announced = self.drain;
         AdminState {
@@ -184,6 +185,7 @@ impl Sources {
             events: Box::new(move || admin::event_views(&journal)),
             listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),
+            findings: Box::new(move || finding_views(&findings)),
             dump: Box::new(dump),
             explain: Box::new(explain),
             announce: Box::new(move || announced.announce()),
@@ -383,4 +385,21 @@ fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
         }
     });
     views.collect()
+}
+
+/// Maximum number of findings that a page shows.
+const FINDINGS_MAX: usize = 1_000;
+
+fn finding_views(findings: &Findings) -> Vec<FindingView> {
+    let findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
+    let views = findings.iter().flatten().map(|found| FindingView {
+        severity: found.severity.as_str(),
+        code: found.code.0,
+        object: found.object.as_ref().map(ToString::to_string),
+        location: found.location.to_string(),
+        field: found.field.clone(),
+        message: found.message.clone(),
+        help: found.help.clone(),
+    });
+    views.take(FINDINGS_MAX).collect()
 }

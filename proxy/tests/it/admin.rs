@@ -96,6 +96,41 @@ fn failed_listener_and_drain_are_shown() {
     assert_eq!(proxy.try_page("GET", "/healthz/ready").unwrap().0, 503);
 }
 
+#[test]
+fn findings_are_those_of_the_newest_configuration() {
+    let start = Start::new();
+    let mesh = gateway(&[start.edge()]);
+    // only the second rule takes what the first leaves, which is nothing
+    let hidden = "
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: hidden, namespace: default}
+spec:
+  hosts: [shop.example]
+  gateways: [edge]
+  http: [{directResponse: {status: 200}}, {directResponse: {status: 201}}]
+";
+    let proxy = start
+        .file("mesh.yaml", mesh)
+        .file("hidden.yaml", hidden)
+        .start();
+    let all = json(&proxy, "/findings?format=json");
+    let found = all.as_array().unwrap().iter();
+    let about: Vec<_> = found
+        .filter(|one| one["location"].as_str().unwrap().contains("hidden.yaml:"))
+        .collect();
+    assert_eq!(about.len(), 1, "{all:#}");
+    let location = about[0]["location"].as_str().unwrap();
+    assert!(proxy.page("/findings").contains(location));
+    proxy.write(
+        "hidden.yaml",
+        hidden.replace(", {directResponse: {status: 201}}", ""),
+    );
+    eventually("it is gone", || {
+        !proxy.page("/findings").contains("hidden.yaml")
+    });
+}
+
 #[tokio::test]
 async fn clusters_show_active_and_total_requests() {
     // It answers when it has the whole request.

@@ -102,6 +102,11 @@ fn route_match_target_passes_on_its_corpus() {
 }
 
 #[test]
+fn tap_filter_target_passes_on_its_corpus() {
+    run_corpus("tap_filter", targets::tap_filter::run);
+}
+
+#[test]
 fn trace_context_target_passes_on_its_corpus() {
     run_corpus("trace_context", targets::trace_context::run);
 }

@@ -78,7 +78,7 @@ async fn browser_gets_the_live_page_and_others_the_list() {
     let page = admin.send(&request("GET", "/", BROWSER)).await;
     assert!(
         page.body
-            .contains("<script type=\"module\" src=\"/ui/app.js\">")
+            .contains("<script type=\"module\" src=\"/ui/live.js\">")
     );
     for line in [
         "content-type: text/html; charset=utf-8\r\n",
@@ -94,14 +94,14 @@ async fn browser_gets_the_live_page_and_others_the_list() {
         assert_eq!(list.body, admin.get("/pages").await.body);
         assert!(list.body.contains("/config_dump"));
     }
-    let script = admin.get("/ui/app.js").await;
+    let script = admin.get("/ui/live.js").await;
     assert!(
         script.head.contains("content-type: text/javascript"),
         "{}",
         script.head
     );
     assert_eq!(admin.get("/ui/none.js").await.status, 404);
-    assert_eq!(admin.post("/ui/app.js").await.status, 404);
+    assert_eq!(admin.post("/ui/live.js").await.status, 404);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn health_pages_have_no_live_page() {
     let admin = Admin::start_offering(health, AdminLimits::default(), changed).await;
     for path in [
         "/",
-        "/ui/app.js",
+        "/ui/live.js",
         "/live?view=none",
         "/tap?all",
         "/activity",

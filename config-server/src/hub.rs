@@ -44,6 +44,8 @@ pub struct Hub {
     pub connections_max: usize,
     /// CA of workloads; `None` without the role.
     pub identities: Option<IssueIdentities>,
+    /// Whether Pods, Nodes and Namespaces are served.
+    pub serves_workloads: bool,
 }
 
 /// Running hub.
@@ -72,7 +74,11 @@ impl Hub {
         let (api_server, kubeconfig) = of;
         let (listener, address) = bind(self.listen).await?;
         let mirror = Arc::new(MirrorStore::new(shared.client.clone()));
-        let followed = mirror.follow(api_server.clone(), kubeconfig.clone());
+        let followed = mirror.follow(
+            api_server.clone(),
+            kubeconfig.clone(),
+            self.serves_workloads,
+        );
         let followed = followed.map_err(|error| format!("cannot start a thread: {error}"))?;
         let (proxies, metrics) = (Arc::<Proxies>::default(), Arc::<Metrics>::default());
         let attempts = Arc::<Attempts>::default();

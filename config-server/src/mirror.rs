@@ -9,12 +9,14 @@ mod secrets;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use config_loader::source::{FollowedObjects, follow_objects};
 use config_loader::{ApiServer, ControlSettings, Kind, KubernetesSettings};
 use kube::Client;
 use rand::RngExt;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::clock;
@@ -29,6 +31,12 @@ use secrets::Secrets;
 
 /// Reason why reads fail before each kind is listed.
 const NOT_LISTED: &str = "the objects of the API server are not listed yet";
+
+/// Prefix of the keys of Pods.
+const PODS: &str = "/core/pods/";
+
+/// Longest time that an endpoint is held back until its pod is known.
+const WORKLOAD_WAIT: Duration = Duration::from_secs(2);
 
 /// Limits of the history: it is in memory beside the objects, and clients that are behind it compare contents.
 const HISTORY: HistoryLimits = HistoryLimits {
@@ -71,10 +79,13 @@ impl MirrorStore {
         self: &Arc<Self>,
         server: ApiServer,
         kubeconfig: Option<PathBuf>,
+        reads_workloads: bool,
     ) -> std::io::Result<FollowedObjects> {
         let name = server.name();
         let all = resources::all().iter();
         let rows = all.filter_map(|one| Some((one.row?.kind, one.group)));
+        let workloads = [Kind::Namespace, Kind::Node, Kind::Pod].map(|kind| (kind, ""));
+        let rows = rows.chain(workloads);
         let settings = ControlSettings {
             kubernetes: KubernetesSettings {
                 servers: vec![server],
@@ -82,6 +93,8 @@ impl MirrorStore {
                 // Secrets are followed by namespace, once a gateway there asks.
                 resources: rows.filter(|(kind, _)| *kind != Kind::Secret).collect(),
                 reads_referred: true,
+                reads_workloads,
+                workload_wait: WORKLOAD_WAIT,
                 ..KubernetesSettings::default()
             },
             ..ControlSettings::default()
@@ -98,7 +111,8 @@ impl MirrorStore {
             let changes = update.changes.into_iter();
             let changes = changes.filter_map(|(document, text)| {
                 let key = key_of(&name, &document)?;
-                Some((key, text.and_then(|text| value_of(&text))))
+                let is_pod = key.starts_with(PODS);
+                Some((key, text.and_then(|text| value_of(&text, is_pod))))
             });
             mirror.objects.apply(changes);
             if update.is_complete {
@@ -142,9 +156,15 @@ fn key_of(server: &str, document: &str) -> Option<Arc<str>> {
     Some(resource.key(parts.next(), name).into())
 }
 
-/// Returns the text of an object as stores have it.
-fn value_of(text: &[u8]) -> Option<Bytes> {
-    let object = serde_json::from_slice(text).ok()?;
+/// Returns the text of an object as stores have it; `None` for a pod that no endpoint can have, since it has no address
+/// yet, or has ended.
+fn value_of(text: &[u8], is_pod: bool) -> Option<Bytes> {
+    let object: Value = serde_json::from_slice(text).ok()?;
+    let status = &object["status"];
+    let has_ended = || matches!(status["phase"].as_str(), Some("Failed" | "Succeeded"));
+    if is_pod && (status["podIP"].is_null() || has_ended()) {
+        return None;
+    }
     Some(object::encode(&object))
 }
 

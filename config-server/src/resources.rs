@@ -23,6 +23,12 @@ pub struct Resource {
 
 static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(collect);
 
+/// Pods and Nodes, which a hub serves over xDS alone. No API has them.
+static WORKLOADS: LazyLock<Vec<Resource>> = LazyLock::new(|| {
+    let rows = kinds::rows().filter(|row| matches!(row.kind, Kind::Node | Kind::Pod));
+    rows.flat_map(of_row).collect()
+});
+
 const NAMESPACE: Api = Api {
     plural: "namespaces",
     short_names: &["ns"],
@@ -106,25 +112,38 @@ fn collect() -> Vec<Resource> {
             ..own(REPORT_GROUP, REPORT_KIND, PROXY)
         },
     ];
-    for row in kinds::rows().filter(|row| !row.kind.is_state()) {
-        resources.extend(row.api_groups().into_iter().map(|group| Resource {
-            group,
-            versions: row.versions_in(group).collect(),
-            kind: row.kind.as_str(),
-            api: row.api,
-            row: Some(row),
-        }));
-    }
+    let rows = kinds::rows().filter(|row| !row.kind.is_state());
+    resources.extend(rows.flat_map(of_row));
     resources
 }
 
-/// Returns every resource.
+/// Returns the resources of a kind, one for each API group.
+fn of_row(row: &'static Row) -> impl Iterator<Item = Resource> {
+    row.api_groups().into_iter().map(move |group| Resource {
+        group,
+        versions: row.versions_in(group).collect(),
+        kind: row.kind.as_str(),
+        api: row.api,
+        row: Some(row),
+    })
+}
+
+/// Returns every resource of the API.
 pub fn all() -> &'static [Resource] {
     &RESOURCES
 }
 
-/// Returns the resource with that group, version and plural, and its version.
+/// Returns the resource of the API with that group, version and plural, and its version.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<(&'static Resource, &'static str)> {
+    served(group, version, plural).filter(|(resource, _)| !resource.is_workload())
+}
+
+/// Returns the resource with that group, version and plural that is served over xDS, and its version.
+pub fn served(
+    group: &str,
+    version: &str,
+    plural: &str,
+) -> Option<(&'static Resource, &'static str)> {
     let resource = named(group, plural)?;
     let version = resource.versions.iter().find(|known| **known == version)?;
     Some((resource, version))
@@ -133,7 +152,7 @@ pub fn find(group: &str, version: &str, plural: &str) -> Option<(&'static Resour
 /// Returns the resource with that group and plural.
 pub fn named(group: &str, plural: &str) -> Option<&'static Resource> {
     let named = |resource: &&Resource| resource.group == group && resource.api.plural == plural;
-    all().iter().find(named)
+    all().iter().chain(&*WORKLOADS).find(named)
 }
 
 /// Returns the resource of objects with that `apiVersion` and kind, and its version.
@@ -178,6 +197,12 @@ impl Resource {
     /// Whether the resource is proxy reports, which are not stored.
     pub fn is_report(&self) -> bool {
         self.group == REPORT_GROUP && self.kind == REPORT_KIND
+    }
+
+    /// Whether the resource is Pods or Nodes.
+    pub fn is_workload(&self) -> bool {
+        self.row
+            .is_some_and(|row| matches!(row.kind, Kind::Node | Kind::Pod))
     }
 
     /// Whether the resource is Secrets.
@@ -256,5 +281,11 @@ mod tests {
         assert!(find("networking.istio.io", "v2", "gateways").is_none());
         assert!(find("multicluster.flomesh.io", "v1alpha1", "serviceexports").is_some());
         assert!(find("", "v1", "namespaces").is_some());
+        for plural in ["nodes", "pods"] {
+            assert!(find("", "v1", plural).is_none(), "no API has them");
+            let (resource, _) = served("", "v1", plural).unwrap();
+            let key = resource.key(Some("ns"), "name");
+            assert!(std::ptr::eq(of_key(&key).unwrap(), resource), "{key}");
+        }
     }
 }

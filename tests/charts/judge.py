@@ -27,10 +27,10 @@ def documents(text):
 def known():
     status = rules("deploy/kubernetes/status/access.yaml")
     control = rules("deploy/kubernetes/control/cluster-role.yaml")
-    reads = [r | {"resources": [of for of in r["resources"] if of not in ("nodes", "pods")]} for r in control if "configmaps" not in r["resources"]]
+    reads = [r for r in control if "configmaps" not in r["resources"]]
     return {
         "the rules of deploy/kubernetes/control": control,
-        "the rules of files/hub.yaml and of deploy/kubernetes/control, but nodes, pods and ConfigMaps":
+        "the rules of files/hub.yaml and of deploy/kubernetes/control, but ConfigMaps":
             rules("deploy/charts/strait/files/hub.yaml") + reads,
         "the rules of deploy/kubernetes/status": status,
         "the rules of deploy/kubernetes/status, without Secrets": [r for r in status if "secrets" not in r["resources"]],

@@ -9,10 +9,18 @@ use serde_json::{Map, Value, json};
 use super::MCP_RESOURCE;
 use super::messages::{McpMetadata, McpResource};
 use super::types::ResourceType;
+use crate::kind::Kind;
 use crate::xds_body;
 
-/// Fields of an object that are not part of the content of a kind without `spec`.
-const ENVELOPE: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+/// Whether a field of an object is part of the content of a kind without `spec`. Of a pod that includes the status: its
+/// addresses and whether it is ready.
+fn is_content(kind: Kind, field: &str) -> bool {
+    match field {
+        "apiVersion" | "kind" | "metadata" => false,
+        "status" => kind == Kind::Pod,
+        _ => true,
+    }
+}
 
 /// Converts a resource to an object. Also returns its unknown fields.
 ///
@@ -44,7 +52,7 @@ pub fn object_of(
         (true, spec) => _ = object.insert("spec".to_owned(), spec),
         (false, Value::Object(fields)) => {
             let fields = fields.into_iter();
-            object.extend(fields.filter(|(name, _)| !ENVELOPE.contains(&name.as_str())));
+            object.extend(fields.filter(|(name, _)| is_content(of.kind(), name)));
         }
         (false, _) => return Err("its body is no object".to_owned()),
     }
@@ -98,7 +106,7 @@ pub fn resource_of(of: &ResourceType, object: &Value) -> Result<(String, Any), S
         true => object.get("spec").cloned().unwrap_or_else(|| json!({})),
         false => {
             let fields = object.as_object().into_iter().flatten();
-            let fields = fields.filter(|(name, _)| !ENVELOPE.contains(&name.as_str()));
+            let fields = fields.filter(|(name, _)| is_content(of.kind(), name));
             Value::Object(
                 fields
                     .map(|(name, value)| (name.clone(), value.clone()))
@@ -130,4 +138,28 @@ pub fn resource_of(of: &ResourceType, object: &Value) -> Result<(String, Any), S
         value: resource.encode_to_vec(),
     };
     Ok((name, any))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::types::resource_type;
+    use super::*;
+
+    #[test]
+    fn pod_keeps_its_status_and_a_service_does_not() {
+        for (kind, keeps) in [("Pod", true), ("Service", false)] {
+            let of = resource_type(&format!("core/v1/{kind}")).unwrap();
+            let object = json!({
+                "apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "namespace": "shop"},
+                "spec": {"nodeName": "n1"}, "status": {"podIP": "10.0.0.1"},
+            });
+            let (name, any) = resource_of(&of, &object).unwrap();
+            assert_eq!(name, "shop/a");
+            let resource = McpResource::decode(&*any.value).unwrap();
+            let (read, unknown) = object_of(&of, &resource).unwrap();
+            assert!(unknown.is_empty());
+            assert_eq!(read["spec"], object["spec"]);
+            assert_eq!(read.get("status").is_some(), keeps, "{read}");
+        }
+    }
 }

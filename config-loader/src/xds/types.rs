@@ -46,10 +46,9 @@ impl ResourceType {
     }
 }
 
-/// Returns all types: one for each API group of a kind, at the preferred version of that group. Kinds of cluster state
-/// are not included.
+/// Returns all types: one for each API group of a kind, at the preferred version of that group.
 pub fn resource_types() -> impl Iterator<Item = ResourceType> {
-    rows().filter(|row| !row.kind.is_state()).flat_map(|row| {
+    rows().flat_map(|row| {
         let groups = row.api_groups().into_iter();
         groups.filter_map(move |of| {
             let version = row.versions_in(of).next()?;
@@ -94,6 +93,7 @@ mod tests {
             "networking.istio.io/v1/DestinationRule",
             "security.istio.io/v1/PeerAuthentication",
             "core/v1/Service",
+            "core/v1/Pod",
             "discovery.k8s.io/v1/EndpointSlice",
         ] {
             assert!(urls.iter().any(|known| known == url), "{url}: {urls:?}");

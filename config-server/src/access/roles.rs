@@ -62,7 +62,7 @@ impl Role {
             Role::Reader | Role::Writer(_) if resource.is_secret() => false,
             // Only proxies report what they have in effect.
             Role::Proxy(_) if resource.is_report() => is_read || is_write,
-            Role::Writer(_) if resource.is_report() => is_read,
+            Role::Writer(_) if resource.is_report() || resource.is_workload() => is_read,
             // Proxies open the addresses in the status of a Gateway, which only its controller assigns.
             Role::Writer(_) if resource.is_gateway() && request.subresource == "status" => is_read,
             Role::Proxy(_) | Role::Reader => is_read,
@@ -171,7 +171,9 @@ mod tests {
             ("reader", "create", gateway(Some("a")), false),
             ("reader", "get", secret(Some("a")), false),
             ("reader", "get", ("*", "*", None), false),
-            ("reader", "get", ("", "pods", None), false),
+            ("reader", "get", ("apps", "deployments", None), false),
+            ("proxy", "watch", ("", "pods", None), true),
+            ("writer:a", "create", ("", "pods", Some("a")), false),
             ("writer:a", "list", gateway(None), true),
             ("writer:a", "patch", gateway(Some("a")), true),
             ("writer:a", "patch", gateway(Some("b")), false),

@@ -130,11 +130,31 @@ fn documents_have_the_keys_of_their_objects() {
             "kubernetes://a/b/gatewayclasses.gateway.networking.k8s.io/strait",
             Some("/gateway.networking.k8s.io/gatewayclasses/strait"),
         ),
+        (
+            "kubernetes://a/b/prod/pods/web-1",
+            Some("/core/pods/prod/web-1"),
+        ),
+        ("kubernetes://a/b/nodes/n1", Some("/core/nodes/n1")),
         ("kubernetes://other/prod/services/web", None),
         ("kubernetes://a/b/prod/unknown/web", None),
     ] {
         assert_eq!(key(document).as_deref(), expected, "{document}");
     }
+}
+
+#[test]
+fn pod_is_kept_while_an_endpoint_can_have_it() {
+    let has = |status: Value| {
+        let pod = serde_json::json!({"metadata": {"name": "web-1"}, "status": status});
+        value_of(pod.to_string().as_bytes(), true).is_some()
+    };
+    assert!(!has(serde_json::json!({"phase": "Pending"})));
+    assert!(has(
+        serde_json::json!({"phase": "Running", "podIP": "10.0.0.1"})
+    ));
+    assert!(!has(
+        serde_json::json!({"phase": "Succeeded", "podIP": "10.0.0.1"})
+    ));
 }
 
 #[test]

@@ -130,8 +130,8 @@ pub fn follows(
     let Some(row) = resource.row else {
         return false;
     };
-    // The Secrets and ConfigMaps that a proxy may read depend on its role.
-    if matches!(row.kind, Kind::ConfigMap | Kind::Secret) {
+    // The Secrets and ConfigMaps that a proxy may read depend on its role; whether it reads workloads, on its flags.
+    if matches!(row.kind, Kind::ConfigMap | Kind::Secret) || row.kind.is_state() {
         return false;
     }
     let is_in = |namespace: &str| namespaces.iter().any(|known| known == namespace);

@@ -37,6 +37,12 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 /// Maximum time to deliver the final status of a stream.
 const END_MAX: Duration = Duration::from_secs(5);
 
+/// Type URL of Pods.
+const POD: &str = "core/v1/Pod";
+
+/// Type URL of EndpointSlices.
+const ENDPOINT_SLICE: &str = "discovery.k8s.io/v1/EndpointSlice";
+
 /// Stream of one client.
 pub(super) struct Session<F: Form> {
     shared: Shared,
@@ -266,20 +272,36 @@ impl<F: Form> Session<F> {
         }
     }
 
-    /// Sends pending changes of types whose last response was answered.
+    /// Sends pending changes of types whose last response was answered. A pod is sent before the endpoints that have it, and
+    /// removed after them: an endpoint without its pod has no identity, and would get plain text.
     async fn respond(&mut self) -> Result<(), End> {
         let ready = self.subscriptions.iter();
         let ready = ready.filter(|(_, subscribed)| subscribed.subscription.is_ready());
+        // Pods come first by the order of the URLs.
         let urls: Vec<String> = ready.map(|(url, _)| url.clone()).collect();
         for url in urls {
+            let owes = |other: &str| match self.subscriptions.get(other) {
+                Some(other) => other.subscription.owes_resources(),
+                None => false,
+            };
+            let has_endpoints = url == POD && owes(ENDPOINT_SLICE);
+            if url == ENDPOINT_SLICE && owes(POD) {
+                continue;
+            }
             if F::IS_WHOLE {
                 self.scan(&url, HashMap::new()).await?;
             }
             let version = self.complete_without(&url);
-            if let Some(subscribed) = self.subscriptions.get_mut(&url) {
-                let said = subscribed.subscription.respond(version, F::IS_WHOLE);
-                self.send(said).await?;
-            }
+            let Some(subscribed) = self.subscriptions.get_mut(&url) else {
+                continue;
+            };
+            let subscription = &mut subscribed.subscription;
+            let said = match has_endpoints {
+                true if subscription.owes_removals_alone() => continue,
+                true => subscription.respond_without_removals(version, F::IS_WHOLE),
+                false => subscription.respond(version, F::IS_WHOLE),
+            };
+            self.send(said).await?;
         }
         Ok(())
     }
@@ -370,7 +392,7 @@ pub(super) fn served(url: &str, namespace: Option<&str>) -> Option<(ResourceType
         .split_once('/')
         .unwrap_or(("", of.api_version));
     let (resource, version): (&'static Resource, _) =
-        resources::find(group, version, of.row.api.plural)?;
+        resources::served(group, version, of.row.api.plural)?;
     let namespace = resource
         .is_secret()
         .then(|| namespace.unwrap_or_default().to_owned());

@@ -228,6 +228,30 @@ impl Subscription {
         self.unanswered.is_none() && (self.is_due || !self.owed.is_empty())
     }
 
+    /// Whether new versions of resources are pending.
+    pub(super) fn owes_resources(&self) -> bool {
+        self.owed.values().any(Option::is_some)
+    }
+
+    /// Whether removals are pending, and nothing else.
+    pub(super) fn owes_removals_alone(&self) -> bool {
+        !self.is_due && !self.owes_resources()
+    }
+
+    /// Returns the next response without the pending removals, which stay pending.
+    pub(super) fn respond_without_removals(&mut self, version: Revision, is_whole: bool) -> Said {
+        let owed = std::mem::take(&mut self.owed).into_iter();
+        let (resources, removed): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            owed.partition(|(_, sent)| sent.is_some());
+        self.owed = resources;
+        let since = self.owed_since.filter(|_| !removed.is_empty());
+        let complete = since.map_or(version, |since| version.min(since.saturating_sub(1)));
+        let said = self.respond(complete, is_whole);
+        self.owed.extend(removed);
+        self.owed_since = since;
+        said
+    }
+
     /// Returns the next response. `version` is the revision up to which the client has everything once it has this
     /// response. For state of the world, the resources are those of the last [`Subscription::state`].
     pub(super) fn respond(&mut self, version: Revision, is_whole: bool) -> Said {

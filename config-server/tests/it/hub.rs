@@ -2,6 +2,7 @@
 
 pub mod cluster;
 mod relay;
+mod workloads;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

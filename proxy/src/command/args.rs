@@ -29,7 +29,7 @@ use config_loader::{Diagnostic, ReadOptions, Revision};
 pub(super) use address::socket_address;
 pub use client_cert::ClientCertHeaderArg;
 pub use connections::ConnectionArgs;
-pub use control::{ControlArgs, node};
+pub use control::{ControlArgs, OnOff, node};
 pub use gateways::{GatewayArgs, GatewayPoolArgs};
 pub use headers::HeaderArgs;
 pub use identity_source::IdentitySourceArgs;

@@ -242,6 +242,29 @@ spec: {{address: {}, ports: {{web: {}}}, labels: {{app: {app}}}}}
     assert!(other.seen().is_empty());
 }
 
+#[tokio::test]
+async fn service_counts_beside_the_service_entry_that_istiod_makes_of_it() {
+    let one = Origin::named(Back::H1, "one");
+    let resources = kube("main", "", &[(one.address, true)]);
+    let synthetic = "\
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: synthetic-web}
+spec:
+  hosts: [web.default.svc.cluster.local]
+  addresses: [10.0.0.1]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: main, protocol: HTTP}]
+";
+    let host = "web.default.svc.cluster.local";
+    let proxy =
+        Proxy::with(|edge| documents([&gateway(&[edge]), synthetic, &all_to(host), &resources]));
+    answers(&proxy, &["one"]).await;
+    let log = proxy.stderr();
+    assert!(!log.contains("ERROR") && !log.contains("CM020"), "{log}");
+}
+
 /// Returns a ServiceEntry of `web.test` with one port, served at an address.
 fn entry(name: &str, port: u16, at: SocketAddr) -> String {
     let (ip, target) = (at.ip(), at.port());

@@ -33,6 +33,8 @@ pub struct XdsSettings {
     pub namespaces: Vec<String>,
     /// Namespace whose Secrets are read. Empty for none.
     pub secrets_namespace: String,
+    /// Whether Pods, Nodes and Namespaces are read to identify the workload of an endpoint (`--control-workloads`).
+    pub reads_workloads: bool,
 }
 
 impl XdsSettings {

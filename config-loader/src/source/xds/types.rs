@@ -151,6 +151,7 @@ impl Types {
             server,
             types: types
                 .filter(|state| has_secrets || !is_of_own_namespace(state.of.kind()))
+                .filter(|state| settings.reads_workloads || !state.of.kind().is_state())
                 .collect(),
             read,
             namespaces: settings.namespaces.clone(),

@@ -211,3 +211,21 @@ fn rejection_that_names_nothing_is_of_the_whole_response() {
     one.ask(&answer("3", None), false);
     assert_eq!((rejected(&one).len(), one.pending_since()), (0, None));
 }
+
+#[test]
+fn removals_wait_while_the_rest_is_sent() {
+    let mut one = subscription(&asked(&[], &[]));
+    one.state(3, [sent("a", "1")].into_iter(), HashMap::new());
+    let (nonce, _) = response(&mut one).unwrap();
+    one.ask(&answer(&nonce, None), false);
+    one.change(4, "a".to_owned(), None);
+    assert!(one.owes_removals_alone());
+    one.change(5, "b".to_owned(), Some(sent("b", "1")));
+    assert!(one.owes_resources());
+    let said = one.respond_without_removals(5, false);
+    assert_eq!((said.resources.len(), said.removed.len()), (1, 0));
+    assert_eq!(said.version, "3", "the removal is not in it");
+    one.ask(&answer(&said.nonce, None), false);
+    let (_, rest) = response(&mut one).unwrap();
+    assert_eq!(rest, ["-a"]);
+}

@@ -10,9 +10,12 @@ use config_loader::source::connect;
 use config_server::{Addresses, IssueIdentities, Roles};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Client;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -83,11 +86,6 @@ fn rights(has_reads: bool) -> Vec<Value> {
     let reads = rules("proxy").into_iter().filter(|rule| {
         let names = rule["resources"].as_array().unwrap();
         has_reads && !names.contains(&"configmaps".into())
-    });
-    let reads = reads.map(|mut rule| {
-        let names = rule["resources"].as_array_mut().unwrap();
-        names.retain(|name| !["nodes", "pods"].contains(&name.as_str().unwrap()));
-        rule
     });
     reads.chain(rules("hub")).collect()
 }
@@ -199,6 +197,27 @@ impl Cluster {
         self.create(Some(&self.name), pod).await
     }
 
+    /// Gives a pod an address.
+    pub async fn start_pod(&self, name: &str, address: &str) {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.name);
+        let status =
+            json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
+        let patch = Patch::Merge(status);
+        let params = PatchParams::default();
+        pods.patch_status(name, &params, &patch).await.unwrap();
+    }
+
+    /// Creates an EndpointSlice with the address of a pod.
+    pub async fn create_slice(&self, pod: &str, address: &str) {
+        let target = json!({"kind": "Pod", "name": pod, "namespace": self.name});
+        let slice = json!({
+            "metadata": {"name": format!("web-{pod}"), "labels": {"kubernetes.io/service-name": "web"}},
+            "addressType": "IPv4", "ports": [{"name": "http", "port": 80}],
+            "endpoints": [{"addresses": [address], "targetRef": target}],
+        });
+        let _: EndpointSlice = self.create(Some(&self.name), slice).await;
+    }
+
     pub async fn delete_pod(&self, name: &str) {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.name);
         let now = DeleteParams::default().grace_period(0);
@@ -278,6 +297,7 @@ impl Cluster {
                 listen,
                 connections_max: 1_000,
                 identities: self.identities.clone(),
+                serves_workloads: true,
             }),
             status_for: None,
         };

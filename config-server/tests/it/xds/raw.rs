@@ -144,6 +144,12 @@ impl RawStream {
     /// Receives the next response and answers with an ACK, or with a NACK if `error` is set. Returns the response.
     pub async fn answer(&mut self, error: Option<RpcStatus>) -> DeltaDiscoveryResponse {
         let response = self.next().await.unwrap().expect("a response");
+        self.answer_to(&response, error);
+        response
+    }
+
+    /// Answers a response with an ACK, or with a NACK if `error` is set.
+    pub fn answer_to(&self, response: &DeltaDiscoveryResponse, error: Option<RpcStatus>) {
         let answer = DeltaDiscoveryRequest {
             type_url: response.type_url.clone(),
             response_nonce: response.nonce.clone(),
@@ -151,7 +157,15 @@ impl RawStream {
             ..DeltaDiscoveryRequest::default()
         };
         self.requests.send(answer).unwrap();
-        response
+    }
+
+    /// Subscribes to a further type.
+    pub fn subscribe(&self, type_url: &str) {
+        let request = DeltaDiscoveryRequest {
+            type_url: type_url.to_owned(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        self.requests.send(request).unwrap();
     }
 }
 

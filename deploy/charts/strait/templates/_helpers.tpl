@@ -99,10 +99,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 {{- if eq $role "hub" }}
-{{- /* what proxies read, but for the mesh configuration and the workloads of endpoints */}}
+{{- /* what proxies read, but for the mesh configuration */}}
 {{- range (fromYaml ($root.Files.Get "files/proxy.yaml")).rules }}
 {{- if not (has "configmaps" .resources) }}
-- {{ toJson (merge (dict "resources" (without .resources "nodes" "pods")) .) }}
+- {{ toJson . }}
 {{- end }}
 {{- end }}
 {{- end }}

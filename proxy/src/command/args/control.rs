@@ -87,7 +87,7 @@ pub struct ControlArgs {
         requires = "control"
     )]
     pub endpoint_ttl: Option<Duration>,
-    /// Whether pods, nodes and namespaces are read from API servers: on, or off for a proxy that uses neither subsets by labels
+    /// Whether pods, nodes and namespaces are read from --control: on, or off for a proxy that uses neither subsets by labels
     /// of pods, nor automatic mutual TLS, nor regions of nodes
     #[arg(
         long = "control-workloads",
@@ -213,6 +213,7 @@ impl ControlArgs {
                 node,
                 namespaces: self.control_namespaces.clone(),
                 secrets_namespace,
+                reads_workloads: self.control_workloads == OnOff::On,
             },
             state: self.state.clone(),
             wait: Some(self.control_wait),
@@ -223,7 +224,7 @@ impl ControlArgs {
     pub fn reads_pods(&self) -> bool {
         let is_own = |server: &ControlServer| match server {
             ControlServer::Kubernetes(server) => server.cluster.is_none(),
-            ControlServer::Xds(_) => false,
+            ControlServer::Xds(_) => true,
         };
         self.control_workloads == OnOff::On && self.control.iter().any(is_own)
     }

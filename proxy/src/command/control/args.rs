@@ -14,7 +14,7 @@ use super::identities::{IdentitiesArgs, IdentityArgs};
 use super::inject::WebhookArgs;
 use super::injected::InjectedArgs;
 use super::status::StatusArgs;
-use crate::command::args::{read_clusters_file, socket_address};
+use crate::command::args::{OnOff, read_clusters_file, socket_address};
 use crate::control::remote_clusters::ClustersFile;
 use crate::runtime::duration::duration;
 
@@ -71,6 +71,17 @@ pub struct ServerArgs {
         value_parser = own_cluster
     )]
     pub serve: Option<ApiServer>,
+    /// Whether --serve includes pods, nodes and namespaces: on, or off for proxies that use neither subsets by labels of pods, nor
+    /// automatic mutual TLS, nor regions of nodes
+    #[arg(
+        long = "control-workloads",
+        value_name = "on|off",
+        env = "STRAIT_CONTROL_WORKLOADS",
+        value_enum,
+        default_value = "on",
+        requires = "serve"
+    )]
+    pub control_workloads: OnOff,
     /// Certificate of the server with its chain, PEM, instead of one of its own CA. With --inject, its CA is not written to the
     /// configurations of webhooks, which cert-manager does by an annotation; a renewed certificate is read within 10 s
     #[arg(

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use config_server::{Hub, Roles, StatusFor, Webhook};
 
 use super::args::ServerArgs;
+use crate::command::args::OnOff;
 
 /// Default address of the hub.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 6444);
@@ -58,6 +59,7 @@ pub(super) fn roles(
             listen: args.listen.unwrap_or(LISTEN),
             connections_max: connections_max(),
             identities,
+            serves_workloads: args.control_workloads == OnOff::On,
         }),
         status_for: status_for(),
     }))

@@ -339,6 +339,20 @@ fn objects_of_other_namespaces_are_not_read() {
 }
 
 #[test]
+fn workloads_are_subscribed_to_where_they_are_read() {
+    for reads_workloads in [false, true] {
+        let types = types(&XdsSettings {
+            reads_workloads,
+            ..XdsSettings::default()
+        });
+        let keys = types.keys();
+        for name in ["namespaces", "nodes", "pods"] {
+            assert_eq!(keys.iter().any(|key| **key == *name), reads_workloads);
+        }
+    }
+}
+
+#[test]
 fn saved_objects_stand_in_until_the_first_response() {
     let mut types = types(&XdsSettings::default());
     for name in ["a", "b"] {

@@ -17,7 +17,9 @@ use crate::diagnostic::codes::common::{CM019, CM029, SIM001, SIM002};
 use crate::raw::{Field, IntOrString, Map};
 use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::{Lines, Span};
-use crate::validate::scalar::{at_most_one, duration, duration_or_zero, in_range, items};
+use crate::validate::scalar::{
+    at_most_one, duration, duration_or_zero, in_range, items, parse_duration,
+};
 use crate::validate::{Check, api};
 use crate::written_proxies::WrittenProxy;
 
@@ -113,8 +115,8 @@ fn endpoints(raw: &raw::Endpoints, check: &mut Check<'_>) -> ScenarioEndpoints {
     let default = ScenarioEndpoints::default();
     let (p50, p99) = match raw.latency.get() {
         Some(latency) => {
-            let p50 = duration(&latency.p50, check);
-            let p99 = duration(&latency.p99, check).or(p50);
+            let p50 = service_time(&latency.p50, check);
+            let p99 = service_time(&latency.p99, check).or(p50);
             let p50 = p50.or(p99);
             if p50 > p99 {
                 let found = check.error(SIM002, latency.p99.span(), "p99 is shorter than p50");
@@ -131,6 +133,20 @@ fn endpoints(raw: &raw::Endpoints, check: &mut Check<'_>) -> ScenarioEndpoints {
         p99,
         concurrency: concurrency.and_then(|value| u32::try_from(value).ok()),
     }
+}
+
+/// Returns a service time, which may be shorter than a millisecond.
+fn service_time(field: &Field<String>, check: &mut Check<'_>) -> Option<Duration> {
+    let text = field.get()?;
+    let nanos = parse_duration(text)
+        .ok()
+        .and_then(|nanos| u64::try_from(nanos).ok());
+    let time = nanos.filter(|nanos| *nanos > 0).map(Duration::from_nanos);
+    if time.is_none() {
+        let found = check.error(SIM002, field.span(), format!("{text:?} is no time"));
+        found.help("write a number and a unit, such as `8ms` or `500us`");
+    }
+    time
 }
 
 fn event(

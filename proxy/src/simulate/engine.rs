@@ -11,13 +11,14 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::Instant;
 
 use super::figures::{Ended, Figures, Limit};
+use super::inputs::{Inputs, Unknown, target_name};
 use super::pools::{Connection, Found, Woken, WokenRequest};
 use super::proxy::{Ruling, SimulatedProxy};
 use super::queue::{Event, Queue};
+use super::report;
 use super::report::{Report, Told};
 use super::requests::{Flow, Requests};
 use super::world::{World, is_cluster};
-use super::{Inputs, Unknown, report};
 use crate::control::monitor::TICK;
 use crate::exchange::simulated::{After, Attempted, SimulatedRequest};
 use crate::runtime::clock::Turn;
@@ -146,7 +147,7 @@ impl<'a> Engine<'a> {
         let mut unknown: Vec<Unknown> = lost
             .map(|(at, event)| Unknown {
                 at: Ok(at),
-                written: super::target_name(&event.target),
+                written: target_name(&event.target),
                 known: self.world.names_like(&event.target),
             })
             .collect();
@@ -278,6 +279,9 @@ impl<'a> Engine<'a> {
             }
             _ => {
                 let broken = self.world.apply(event);
+                for backend in 0..self.world.backends.len() {
+                    self.serve_waiting(backend as u32);
+                }
                 for proxy in &mut self.proxies {
                     proxy.close_connections(&broken);
                 }
@@ -497,22 +501,11 @@ impl<'a> Engine<'a> {
         flow.is_sent = true;
         let end = flow.end_of_attempt(self.now);
         let backend = flow.backend;
-        let one = &mut self.world.backends[backend as usize];
-        let (request, is_hanging) = (at, one.hangs);
-        if is_hanging || !self.world.has_room(backend) {
-            if !is_hanging {
-                self.world.backends[backend as usize]
-                    .waiting
-                    .push_back((at, serial));
-            }
-            flow.attempt_ends = end;
-            if let Some(end) = end {
-                self.queue.push(end, Event::Timeout { request, serial });
-            }
-            return;
-        }
         flow.attempt_ends = end;
-        self.start(at);
+        if self.world.has_room(backend) {
+            return self.start(at);
+        }
+        self.keep_waiting(at, serial);
     }
 
     /// Begins the work of an endpoint for a request.
@@ -540,21 +533,34 @@ impl<'a> Engine<'a> {
         let one = &self.world.backends[backend as usize];
         if one.hangs {
             let serial = self.requests.serial(at);
-            if let Some(end) = self.requests.get(at).attempt_ends {
-                let request = at;
-                self.queue.push(end, Event::Timeout { request, serial });
-            }
             self.free(backend);
-            return;
+            return self.keep_waiting(at, serial);
         }
         let status = one.answer(&mut self.rng);
         self.free(backend);
         self.finish(at, Ok(status));
     }
 
-    /// Gives room at an endpoint to the next request that waits for it.
+    /// Lets a request wait for its endpoint.
+    fn keep_waiting(&mut self, at: u32, serial: u32) {
+        let flow = self.requests.get(at);
+        let (backend, end) = (flow.backend, flow.attempt_ends);
+        let waiting = &mut self.world.backends[backend as usize].waiting;
+        waiting.push_back((at, serial));
+        if let Some(end) = end {
+            let request = at;
+            self.queue.push(end, Event::Timeout { request, serial });
+        }
+    }
+
+    /// Gives the room of a request that an endpoint has served to the next one.
     fn free(&mut self, backend: u32) {
         self.world.backends[backend as usize].busy -= 1;
+        self.serve_waiting(backend);
+    }
+
+    /// Begins the work for requests that wait for an endpoint, as long as it has room.
+    fn serve_waiting(&mut self, backend: u32) {
         while self.world.has_room(backend) {
             let next = self.world.backends[backend as usize].waiting.pop_front();
             let Some((at, serial)) = next else { return };

@@ -3,12 +3,11 @@
 use config_loader::{ExpectedFigure, Figure, Operator, Scenario};
 use serde::Serialize;
 
-use super::figures::{Cell, Figures};
-use super::report::seconds;
+use super::figures::{Cell, Figures, seconds};
 use super::world::is_cluster;
 
-/// Time after which a figure holds if it holds for as long as this, and for the rest.
-const HOLDS: u64 = 1_000_000_000;
+/// Longest time for which a figure must hold by itself, beside the rest of the time.
+const HOLDS_MAX: u64 = 1_000_000_000;
 
 /// Expectation with what was found.
 #[derive(Clone, Debug, Serialize)]
@@ -70,9 +69,10 @@ fn settled(
     figures: &Figures,
 ) -> (bool, String) {
     let value = |from, to| value(&expected.figure, &figures.sum(from, to), &figures.clusters);
+    let holds_for = within.min(HOLDS_MAX).max(figures.width);
     let starts = (from..to).step_by(figures.width as usize);
     let mut settled = starts.filter(|start| {
-        holds(expected, value(*start, (start + HOLDS).min(to)))
+        holds(expected, value(*start, (start + holds_for).min(to)))
             && holds(expected, value(*start, to))
     });
     match settled.next() {

@@ -8,6 +8,14 @@ const EXPONENT_MAX: u32 = 31;
 
 const BUCKETS: usize = (LINEAR * (EXPONENT_MAX as u64 - 4 + 2)) as usize;
 
+/// Nanoseconds of a second.
+pub(super) const SECOND: u64 = 1_000_000_000;
+
+/// Converts nanoseconds.
+pub(super) fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / SECOND as f64
+}
+
 /// Latencies, to 6 %.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram(Box<[u32]>);

@@ -7,12 +7,10 @@ use config_loader::{EventAction, ScenarioEvent};
 use serde::Serialize;
 
 use super::expectations::{self, Checked};
-use super::figures::{Cell, Figures, Limit};
-use super::{Inputs, target_name};
+use super::figures::{Cell, Figures, Limit, SECOND, seconds};
+use super::inputs::{Inputs, target_name};
 use crate::explain::duration;
 use traffic::registry::{Event, EventKind};
-
-const SECOND: u64 = 1_000_000_000;
 
 /// Largest number of rows of a table whose interval is not written.
 const ROWS_MAX: u64 = 40;
@@ -83,7 +81,7 @@ impl Told {
             EventAction::Latency(factor) => format!("service times are x{factor}"),
             EventAction::Stop => "refuses connections".to_owned(),
             EventAction::Hang => "accepts connections and never answers".to_owned(),
-            EventAction::Restore => "is as at the start".to_owned(),
+            EventAction::Restore => "as at the start again".to_owned(),
             EventAction::Rate(rate) => format!("the rate is {rate}/s"),
             EventAction::Config(path) => format!("the configuration is {path}"),
         };
@@ -251,10 +249,6 @@ pub(super) fn of(
         expectations: expectations::check(scenario, figures),
         notes,
     }
-}
-
-pub(super) fn seconds(nanos: u64) -> f64 {
-    nanos as f64 / SECOND as f64
 }
 
 /// Gathers what has happened at several proxies within an interval.

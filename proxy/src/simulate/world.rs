@@ -196,9 +196,10 @@ impl World {
         broken
     }
 
-    /// Whether an endpoint can serve one more request now.
+    /// Whether an endpoint serves one more request now.
     pub(super) fn has_room(&self, backend: u32) -> bool {
-        self.backends[backend as usize].busy < self.concurrency
+        let backend = &self.backends[backend as usize];
+        backend.busy < self.concurrency && !backend.hangs
     }
 
     /// Draws a service time, in nanoseconds, from a log-normal distribution.

@@ -1,18 +1,20 @@
 //! The order of events of a simulation: arrivals, attempts, timeouts, health checks, and the events of the scenario.
 
+mod attempts;
+mod checks;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::{EventAction, Figure, Scenario, ScenarioTarget};
-use http::Version;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::Instant;
 
-use super::figures::{Ended, Figures, Limit};
+use super::figures::{Ended, Figures};
 use super::inputs::{Inputs, Unknown, target_name};
-use super::pools::{Connection, Found, Woken, WokenRequest};
+use super::pools::Woken;
 use super::proxy::{Ruling, SimulatedProxy};
 use super::queue::{Event, Queue};
 use super::report;
@@ -20,12 +22,9 @@ use super::report::{Report, Told};
 use super::requests::{Flow, Requests};
 use super::world::{World, is_cluster};
 use crate::control::monitor::TICK;
-use crate::exchange::simulated::{After, Attempted, SimulatedRequest};
+use crate::exchange::simulated::{Attempted, SimulatedRequest};
 use crate::runtime::clock::Turn;
-use crate::upstream::Protocol;
-use traffic::cluster::Probe;
 use traffic::error::Kind;
-use traffic::registry::ConnectionPermit;
 
 /// A simulation.
 pub(super) struct Engine<'a> {
@@ -372,247 +371,6 @@ impl<'a> Engine<'a> {
         self.attempt(at);
     }
 
-    /// Makes an attempt: finds a connection, and sends the request.
-    fn attempt(&mut self, at: u32) {
-        let flow = self.requests.get(at);
-        flow.attempts += 1;
-        let picked = flow.request.picked().clone();
-        let proxy = &mut self.proxies[usize::from(flow.proxy)];
-        flow.endpoint = picked.endpoint().state.id;
-        flow.backend = proxy.backend(flow.endpoint);
-        let backend = &self.world.backends[flow.backend as usize];
-        let (epoch, is_stopped) = (backend.epoch, backend.is_stopped);
-        let cluster = picked.cluster();
-        if picked.protocol(Version::HTTP_11, false) == Protocol::Http2 {
-            // streams share a connection
-            match (is_stopped, cluster.pool.limits.admit(&cluster.state)) {
-                (true, _) => self.finish(at, Err(Kind::ConnectFailed)),
-                (_, Err(_)) => self.refuse(at, Limit::Requests),
-                (_, Ok(permit)) => {
-                    flow.permit = permit;
-                    self.serve(at);
-                }
-            }
-            return;
-        }
-        let worker = &mut proxy.workers[usize::from(flow.worker)];
-        let found = worker
-            .pool(flow.endpoint)
-            .find(cluster, flow.endpoint, epoch);
-        self.go_on(at, found);
-    }
-
-    /// Continues an attempt with what was found.
-    fn go_on(&mut self, at: u32, found: Found) {
-        match found {
-            Found::Idle(connection) => self.admit(at, connection),
-            Found::Open(permit) => self.open(at, permit),
-            Found::Refused(limit) => self.refuse(at, limit),
-            Found::Waits(waiting) => {
-                let serial = self.requests.serial(at);
-                let flow = self.requests.get(at);
-                flow.waiting = Some(waiting);
-                if let Some(end) = flow.ends {
-                    let timeout = Event::Timeout {
-                        request: at,
-                        serial,
-                    };
-                    self.queue.push(end, timeout);
-                }
-                let proxy = &mut self.proxies[usize::from(flow.proxy)];
-                proxy.answer(flow.request.picked().cluster());
-                self.poll(at);
-            }
-        }
-    }
-
-    /// Looks whether a request that waits may go on.
-    fn poll(&mut self, at: u32) {
-        let request = (at, self.requests.serial(at));
-        let flow = self.requests.get(at);
-        let Some(waiting) = &flow.waiting else { return };
-        let worker = &mut self.proxies[usize::from(flow.proxy)].workers[usize::from(flow.worker)];
-        let wakes = Arc::new(WokenRequest {
-            woken: Arc::clone(&self.woken),
-            request,
-        });
-        let pool = worker.pool(flow.endpoint);
-        if let Some(found) = pool.poll(waiting, &wakes) {
-            pool.leave(waiting);
-            flow.waiting = None;
-            self.go_on(at, found);
-        }
-    }
-
-    /// Continues the requests that were given a connection, or room for one.
-    fn wake(&mut self) {
-        for (at, serial) in self.woken.take() {
-            if self.requests.is_current(at, serial) {
-                let _turn = Turn::at(self.instant());
-                self.poll(at);
-            }
-        }
-    }
-
-    fn open(&mut self, at: u32, permit: ConnectionPermit) {
-        let flow = self.requests.get(at);
-        let backend = &self.world.backends[flow.backend as usize];
-        if backend.is_stopped {
-            drop(permit);
-            return self.finish(at, Err(Kind::ConnectFailed));
-        }
-        self.admit(at, Connection::open(permit, backend.epoch));
-    }
-
-    /// Takes a permit of the request limit for a request that has a connection.
-    fn admit(&mut self, at: u32, connection: Connection) {
-        let flow = self.requests.get(at);
-        let cluster = flow.request.picked().cluster();
-        match cluster.pool.limits.admit(&cluster.state) {
-            Ok(permit) => {
-                flow.permit = permit;
-                flow.connection = Some(connection);
-                self.serve(at);
-            }
-            Err(_) => {
-                let state = Arc::clone(&cluster.state);
-                let worker =
-                    &mut self.proxies[usize::from(flow.proxy)].workers[usize::from(flow.worker)];
-                worker
-                    .pool(flow.endpoint)
-                    .park(connection, &state, flow.endpoint);
-                self.refuse(at, Limit::Requests);
-            }
-        }
-    }
-
-    fn refuse(&mut self, at: u32, limit: Limit) {
-        let begun = self.requests.get(at).begun;
-        let position = Limit::ALL.iter().position(|one| *one == limit);
-        self.figures.at(begun).refused[position.unwrap_or_default()] += 1;
-        self.finish(at, Err(Kind::Overflow));
-    }
-
-    /// Hands a request to its endpoint.
-    fn serve(&mut self, at: u32) {
-        let serial = self.requests.serial(at);
-        let flow = self.requests.get(at);
-        flow.request.send();
-        flow.is_sent = true;
-        let end = flow.end_of_attempt(self.now);
-        let backend = flow.backend;
-        flow.attempt_ends = end;
-        if self.world.has_room(backend) {
-            return self.start(at);
-        }
-        self.keep_waiting(at, serial);
-    }
-
-    /// Begins the work of an endpoint for a request.
-    fn start(&mut self, at: u32) {
-        let (request, serial) = (at, self.requests.serial(at));
-        let flow = self.requests.get(at);
-        let backend = flow.backend;
-        let done = self.now + self.world.service_time(backend, &mut self.rng);
-        let one = &mut self.world.backends[backend as usize];
-        one.busy += 1;
-        match flow.attempt_ends {
-            // the endpoint works on: it does not learn that the proxy waits no longer
-            Some(end) if end < done => {
-                let epoch = one.epoch;
-                self.queue.push(done, Event::Freed { backend, epoch });
-                self.queue.push(end, Event::Timeout { request, serial });
-            }
-            _ => self.queue.push(done, Event::Done { request, serial }),
-        }
-    }
-
-    /// Ends the work of an endpoint for a request.
-    fn done(&mut self, at: u32) {
-        let backend = self.requests.get(at).backend;
-        let one = &self.world.backends[backend as usize];
-        if one.hangs {
-            let serial = self.requests.serial(at);
-            self.free(backend);
-            return self.keep_waiting(at, serial);
-        }
-        let status = one.answer(&mut self.rng);
-        self.free(backend);
-        self.finish(at, Ok(status));
-    }
-
-    /// Lets a request wait for its endpoint.
-    fn keep_waiting(&mut self, at: u32, serial: u32) {
-        let flow = self.requests.get(at);
-        let (backend, end) = (flow.backend, flow.attempt_ends);
-        let waiting = &mut self.world.backends[backend as usize].waiting;
-        waiting.push_back((at, serial));
-        if let Some(end) = end {
-            let request = at;
-            self.queue.push(end, Event::Timeout { request, serial });
-        }
-    }
-
-    /// Gives the room of a request that an endpoint has served to the next one.
-    fn free(&mut self, backend: u32) {
-        self.world.backends[backend as usize].busy -= 1;
-        self.serve_waiting(backend);
-    }
-
-    /// Begins the work for requests that wait for an endpoint, as long as it has room.
-    fn serve_waiting(&mut self, backend: u32) {
-        while self.world.has_room(backend) {
-            let next = self.world.backends[backend as usize].waiting.pop_front();
-            let Some((at, serial)) = next else { return };
-            if self.requests.is_current(at, serial) {
-                self.start(at);
-            }
-        }
-    }
-
-    /// Ends an attempt.
-    fn finish(&mut self, at: u32, attempted: Attempted) {
-        self.requests.end_attempt(at);
-        let flow = self.requests.get(at);
-        flow.is_sent = false;
-        flow.permit = None;
-        let proxy = usize::from(flow.proxy);
-        let worker = &mut self.proxies[proxy].workers[usize::from(flow.worker)];
-        let state = &flow.request.picked().cluster().state;
-        if let Some(waiting) = flow.waiting.take() {
-            let pool = worker.pool(flow.endpoint);
-            if let Some(unused) = pool.leave(&waiting) {
-                pool.park(unused, state, flow.endpoint);
-            }
-        }
-        if let Some(connection) = flow.connection.take()
-            && attempted.is_ok()
-        {
-            let pool = worker.pool(flow.endpoint);
-            pool.park(connection, state, flow.endpoint);
-        }
-        let after = flow.request.ended(attempted, &worker.worker);
-        if self.proxies[proxy].journal.has_rung() {
-            self.sweep(proxy);
-        }
-        self.follow(at, after);
-    }
-
-    fn follow(&mut self, at: u32, after: After) {
-        match after {
-            After::End(result) => self.record(at, result),
-            After::Send => self.attempt(at),
-            After::Wait(pause) => {
-                let serial = self.requests.serial(at);
-                let resume = Event::Resume {
-                    request: at,
-                    serial,
-                };
-                self.queue.push(self.now + pause.as_nanos() as u64, resume);
-            }
-        }
-    }
-
     /// Counts a request that has ended.
     fn record(&mut self, at: u32, result: Attempted) {
         let Some(flow) = self.requests.remove(at) else {
@@ -640,66 +398,6 @@ impl<'a> Engine<'a> {
             attempts,
             cluster,
         });
-    }
-
-    fn begin_check(&mut self, proxy: u16, endpoint: u64, serial: u32) {
-        let one = &self.proxies[usize::from(proxy)];
-        let Some(check) = one.check(endpoint, serial).map(Arc::clone) else {
-            return;
-        };
-        let backend = one.backend(endpoint);
-        let state = &self.world.backends[backend as usize];
-        let (is_stopped, hangs) = (state.is_stopped, state.hangs);
-        let most = check.timeout.as_nanos() as u64;
-        let takes = match (is_stopped, hangs, &check.probe) {
-            (true, _, _) | (_, _, Probe::Tcp) => 0,
-            (_, true, _) => u64::MAX,
-            _ => self.world.service_time(backend, &mut self.rng),
-        };
-        let checked = Event::Checked {
-            proxy,
-            endpoint,
-            serial,
-            is_late: takes > most,
-        };
-        self.queue.push(self.now + takes.min(most), checked);
-    }
-
-    fn end_check(&mut self, proxy: u16, endpoint: u64, serial: u32, is_late: bool) {
-        let now = self.instant();
-        let one = &mut self.proxies[usize::from(proxy)];
-        let Some(check) = one.check(endpoint, serial).map(Arc::clone) else {
-            return;
-        };
-        let backend = &self.world.backends[one.backend(endpoint) as usize];
-        let result = if is_late {
-            (false, format!("no answer within {:?}", check.timeout))
-        } else if backend.is_stopped {
-            (false, "connection refused".to_owned())
-        } else {
-            match &check.probe {
-                Probe::Tcp => (true, "connected".to_owned()),
-                Probe::Grpc { .. } => {
-                    let status = backend.answer(&mut self.rng);
-                    (status < 400, format!("status {status}"))
-                }
-                Probe::Http { statuses, .. } => {
-                    let status = backend.answer(&mut self.rng);
-                    let passes = statuses.iter().any(|range| range.contains(&status));
-                    (passes, format!("status {status}"))
-                }
-            }
-        };
-        let pause = one.checked(endpoint, result, now, &mut self.rng);
-        if one.journal.has_rung() {
-            self.sweep(proxy.into());
-        }
-        let check = Event::Check {
-            proxy,
-            endpoint,
-            serial,
-        };
-        self.queue.push(self.now.saturating_add(pause), check);
     }
 
     /// Remarks about what the figures leave out.

@@ -23,7 +23,7 @@ use crate::exchange::{Worker, WorkerParts};
 use crate::explain::answer::Outcome;
 use crate::explain::{Question, explain, rule};
 use crate::identity::{Identity, Mode};
-use crate::runtime::latest::slot;
+use crate::runtime::latest::{Slot, slot};
 use crate::snapshot::{Direction, Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, BuildInfo, RequestLabels, Taps, Telemetry, WorkerId};
 use crate::tls::Store;
@@ -53,6 +53,42 @@ impl SimulatedWorker {
             self.pools.resize_with(at + 1, EndpointPool::default);
         }
         &mut self.pools[at]
+    }
+}
+
+/// Parts that the workers of a proxy share.
+struct SharedParts<'a> {
+    slot: &'a SnapshotSlot,
+    telemetry: &'a Arc<Telemetry>,
+    registry: &'a Arc<Registry>,
+    settings: &'a Slot<ExchangeSettings>,
+}
+
+impl SharedParts<'_> {
+    fn worker(&self, number: u16, seed: u64) -> SimulatedWorker {
+        let parts = WorkerParts {
+            id: WorkerId(number),
+            snapshot: Arc::clone(self.slot),
+            telemetry: Arc::clone(self.telemetry),
+            unrouted: self.telemetry.stats.request_stats(&RequestLabels {
+                reporter: Direction::Gateway.reporter(),
+                source: Arc::default(),
+                destination: Arc::default(),
+                service: Arc::default(),
+            }),
+            access_log: AccessLogger::off(),
+            traces: TraceParts::default(),
+            taps: Taps::default(),
+            registry: Arc::clone(self.registry),
+            settings: Arc::clone(self.settings),
+            resolve: None,
+            private: Arc::default(),
+            seed: seed.wrapping_add(u64::from(number)),
+        };
+        SimulatedWorker {
+            worker: Worker::new(parts),
+            pools: Vec::new(),
+        }
     }
 }
 
@@ -98,40 +134,22 @@ impl SimulatedProxy {
         // rotations of proxies begin at different members, as those of processes do
         let registry = Arc::new(Registry::seeded(seed | 1));
         let telemetry = Telemetry::new(usize::from(workers), BuildInfo::default());
-        let slot: SnapshotSlot = slot(Snapshot::default());
-        let certificates = Arc::<Store>::default();
         let settings = ExchangeSettings {
             is_sidecar: identity.mode == Mode::Sidecar,
             ..ExchangeSettings::default()
         };
-        let shared = crate::runtime::latest::slot(settings.clone());
+        let shared = slot(settings.clone());
+        let slot: SnapshotSlot = slot(Snapshot::default());
+        let certificates = Arc::<Store>::default();
         let journal = Arc::clone(registry.journal());
         journal.at(start);
-        let make = |number: u16| {
-            let parts = WorkerParts {
-                id: WorkerId(number),
-                snapshot: Arc::clone(&slot),
-                telemetry: Arc::clone(&telemetry),
-                unrouted: telemetry.stats.request_stats(&RequestLabels {
-                    reporter: Direction::Gateway.reporter(),
-                    source: Arc::default(),
-                    destination: Arc::default(),
-                    service: Arc::default(),
-                }),
-                access_log: AccessLogger::off(),
-                traces: TraceParts::default(),
-                taps: Taps::default(),
-                registry: Arc::clone(&registry),
-                settings: Arc::clone(&shared),
-                resolve: None,
-                private: Arc::default(),
-                seed: seed.wrapping_add(u64::from(number)),
-            };
-            SimulatedWorker {
-                worker: Worker::new(parts),
-                pools: Vec::new(),
-            }
+        let shared = SharedParts {
+            slot: &slot,
+            telemetry: &telemetry,
+            registry: &registry,
+            settings: &shared,
         };
+        let make = |number| shared.worker(number, seed);
         let workers = (0..workers).map(make).collect();
         Self {
             number,

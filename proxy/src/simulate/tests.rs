@@ -107,9 +107,9 @@ spec:
 }
 
 fn load(text: &str) -> Arc<ResourceSet> {
-    let mut found = Vec::new();
+    let mut found = config_loader::Diagnostics::default();
     let set = config_loader::load_bytes("mesh.yaml", text.as_bytes(), &mut found);
-    assert!(found.is_empty(), "{found:?}");
+    assert!(!found.has_errors(), "{found:?}");
     Arc::new(set)
 }
 
@@ -228,7 +228,11 @@ fn shares_of_clusters_are_those_that_explain_says() {
     let question = Question::parse("GET", "http://a.test/").unwrap();
     let survey = Survey::new(&resources, &identity);
     let answer = explain(&question, &snapshot, &ExchangeSettings::default(), &survey);
-    let members = &answer.destinations[0].cluster.as_ref().unwrap().members;
+    let members = &answer.destinations[0]
+        .cluster
+        .as_ref()
+        .unwrap()
+        .member_clusters;
     assert_eq!(members.len(), 3);
     for member in members {
         let name = member.cluster_key.rsplit('/').next().unwrap();

@@ -17,9 +17,7 @@ use crate::diagnostic::codes::common::{CM019, CM029, SIM001, SIM002};
 use crate::raw::{Field, IntOrString, Map};
 use crate::settings_file::{self, Parsed, SettingsFile};
 use crate::span::{Lines, Span};
-use crate::validate::scalar::{
-    at_most_one, duration, duration_or_zero, in_range, items, parse_duration,
-};
+use crate::validate::scalar::{at_most_one, duration, in_range, items, parse_duration};
 use crate::validate::{Check, api};
 use crate::written_proxies::WrittenProxy;
 
@@ -155,7 +153,7 @@ fn event(
     whole: Duration,
     check: &mut Check<'_>,
 ) -> Option<ScenarioEvent> {
-    let begins = time(&raw.at, "at", at, whole, check)?;
+    let begins = figures::time(&raw.at, "at", at, whole, check)?;
     let target = target(raw, check);
     let action = action(raw, at, check)?;
     let is_of_endpoints = !matches!(action, EventAction::Config(_) | EventAction::Rate(_));
@@ -226,13 +224,7 @@ fn action(raw: &raw::Event, at: Span, check: &mut Check<'_>) -> Option<EventActi
         return Some(EventAction::Errors { share, status });
     }
     if let Some(text) = raw.latency.get() {
-        let factor = text.strip_prefix('x').and_then(|text| text.parse().ok());
-        let factor = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
-        if factor.is_none() {
-            let found = check.error(SIM002, raw.latency.span(), format!("{text:?} is no factor"));
-            found.help("write `x` and a number above 0, such as `latency: x10`");
-        }
-        return factor.map(EventAction::Latency);
+        return factor(text, raw.latency.span(), check).map(EventAction::Latency);
     }
     if raw.rate.get().is_some() {
         return rate(&raw.rate, check).map(EventAction::Rate);
@@ -256,7 +248,16 @@ fn action(raw: &raw::Event, at: Span, check: &mut Check<'_>) -> Option<EventActi
             None => {}
         }
     }
-    if !check.failed() {
+    let is_invalid = [
+        raw.errors.is_invalid(),
+        raw.latency.is_invalid(),
+        raw.rate.is_invalid(),
+        raw.config.is_invalid(),
+        raw.stop.is_invalid(),
+        raw.hang.is_invalid(),
+        raw.restore.is_invalid(),
+    ];
+    if !check.failed() && !is_invalid.contains(&true) {
         let found = check.error(SIM001, at, "nothing happens");
         found.help(
             "write one of `errors`, `latency`, `stop`, `hang`, `restore`, `rate` and `config`",
@@ -265,26 +266,15 @@ fn action(raw: &raw::Event, at: Span, check: &mut Check<'_>) -> Option<EventActi
     None
 }
 
-/// Returns a time within a scenario of this length.
-fn time(
-    field: &Field<String>,
-    name: &str,
-    at: Span,
-    whole: Duration,
-    check: &mut Check<'_>,
-) -> Option<Duration> {
-    if field.span().is_none() {
-        api::required(at, name, "", SIM001, check);
-        return None;
+/// Returns a factor, from `x10`.
+fn factor(text: &str, at: Span, check: &mut Check<'_>) -> Option<f64> {
+    let factor = text.strip_prefix('x').and_then(|text| text.parse().ok());
+    let factor = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+    if factor.is_none() {
+        let found = check.error(SIM002, at, format!("{text:?} is no factor"));
+        found.help("write `x` and a number above 0, such as `latency: x10`");
     }
-    let time = duration_or_zero(field, check)?;
-    if time > whole {
-        let message = format!("`{name}` is after the end of the load, {whole:?}");
-        let found = check.error(SIM001, field.span(), message);
-        found.help("write an earlier time, or a longer `load.for`");
-        return None;
-    }
-    Some(time)
+    factor
 }
 
 /// Returns requests per second, from `2000/s`, `600/m` or a number of requests per second.

@@ -107,7 +107,7 @@ pub enum EventAction {
     },
     /// Service times are multiplied.
     Latency(f64),
-    /// Endpoints refuse connections, and those that are open break.
+    /// Endpoints refuse connections, and open connections break.
     Stop,
     /// Endpoints accept connections and never answer.
     Hang,

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::checked::{Comparison, ExpectedFigure, Figure, Operator};
-use super::{raw, time};
+use super::raw;
 use crate::diagnostic::codes::common::{CM019, SIM001, SIM002};
 use crate::raw::{Field, IntOrString, Map};
 use crate::span::Span;
-use crate::validate::Check;
 use crate::validate::scalar::{at_most_one, duration_or_zero, parse_duration};
+use crate::validate::{Check, api};
 
 /// Form of a number in a comparison.
 #[derive(Clone, Copy, PartialEq)]
@@ -148,4 +148,26 @@ pub(super) fn percent(value: &IntOrString, at: Span, check: &mut Check<'_>) -> O
         found.help("write one from 0% to 100%");
     }
     share.map(|share| share / 100.0)
+}
+
+/// Returns a time within a scenario of this length.
+pub(super) fn time(
+    field: &Field<String>,
+    name: &str,
+    at: Span,
+    whole: Duration,
+    check: &mut Check<'_>,
+) -> Option<Duration> {
+    if field.span().is_none() {
+        api::required(at, name, "", SIM001, check);
+        return None;
+    }
+    let time = duration_or_zero(field, check)?;
+    if time > whole {
+        let message = format!("`{name}` is after the end of the load, {whole:?}");
+        let found = check.error(SIM001, field.span(), message);
+        found.help("write an earlier time, or a longer `load.for`");
+        return None;
+    }
+    Some(time)
 }

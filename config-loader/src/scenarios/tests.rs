@@ -76,7 +76,7 @@ fn each_mistake_has_its_location() {
         ),
         (
             format!("{LOAD}events:\n- {{at: 1m, latency: 10}}\n"),
-            vec!["3 CM022 events[0].latency"],
+            vec!["3 CM028 events[0].latency"],
         ),
         (
             format!("{LOAD}expect:\n- {{failed: \"< few\"}}\n- {{from: 2m, to: 1m}}\n"),

@@ -31,7 +31,7 @@ use traffic::balance::EndpointIdx;
 use traffic::cluster::{Cluster, HealthCheck, Split};
 use traffic::registry::{Event as JournalEvent, Journal, Registry};
 
-/// What becomes of the requests of a simulation.
+/// Outcome of the requests of a simulation, as far as the configuration decides it.
 pub(super) enum Ruling {
     /// A rule forwards them.
     Forward(Found),

@@ -41,7 +41,7 @@ pub(super) fn names(keys: &[Arc<str>]) -> Vec<String> {
     }
 }
 
-/// Something that has happened at one proxy, or by the scenario.
+/// Event at one proxy, or of the scenario.
 pub(super) struct Told {
     /// Time since the start, in nanoseconds.
     at: u64,
@@ -103,7 +103,7 @@ impl Told {
     }
 }
 
-/// Something that has happened, at one or several proxies.
+/// Event of the scenario, or one that has happened at one or several proxies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Happening {
     /// Time of the first, in seconds since the start.
@@ -132,9 +132,9 @@ pub struct Row {
     pub to: f64,
     /// Number of requests.
     pub requests: u64,
-    /// Number of those that have failed.
+    /// Number of failed requests.
     pub failed: u64,
-    /// Percentage of those.
+    /// Percentage of failed requests.
     pub failed_percent: f64,
     /// Median latency, in milliseconds.
     pub p50_ms: f64,
@@ -192,7 +192,7 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The whole time.
     pub total: Row,
-    /// What has happened, in the order of time.
+    /// Events in the order of time.
     pub events: Vec<Happening>,
     /// Expectations, in the order of the scenario.
     pub expectations: Vec<Checked>,

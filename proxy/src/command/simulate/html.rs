@@ -181,7 +181,14 @@ fn chart(report: &Report, title: &str, curves: &[Curve<'_>], out: &mut String) {
             number % 8
         );
     }
-    out.push_str("</svg><p class=\"key\">");
+    out.push_str("</svg>");
+    key(curves, out);
+    out.push_str("</figure>\n");
+}
+
+/// Lists the names of curves with their colors.
+fn key(curves: &[Curve<'_>], out: &mut String) {
+    out.push_str("<p class=\"key\">");
     for (number, (name, _)) in curves.iter().enumerate() {
         _ = write!(
             out,
@@ -190,7 +197,7 @@ fn chart(report: &Report, title: &str, curves: &[Curve<'_>], out: &mut String) {
             escaped(name)
         );
     }
-    out.push_str("</p></figure>\n");
+    out.push_str("</p>");
 }
 
 fn events(report: &Report, out: &mut String) {

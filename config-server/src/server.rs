@@ -3,6 +3,7 @@
 mod accept;
 mod body;
 mod dispatch;
+mod page;
 mod report_watch;
 mod reports;
 mod reviews;

@@ -10,6 +10,8 @@ use crate::status::Failure;
 pub enum Route {
     /// Health checks: `/healthz`, `/livez`, `/readyz`.
     Health,
+    /// Page for browsers, or one of its files: `/ui`.
+    Page(String),
     /// `/metrics`
     Metrics,
     /// `/version`
@@ -86,6 +88,7 @@ pub fn route(path: &str) -> Result<Route, Failure> {
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     match &*segments {
         ["healthz" | "livez" | "readyz", ..] => Ok(Route::Health),
+        ["ui", ..] => Ok(Route::Page(path.to_owned())),
         ["metrics"] => Ok(Route::Metrics),
         ["version"] => Ok(Route::Version),
         ["strait", "backup"] => Ok(Route::Backup),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::accept::{Accepted, accepted, not_acceptable};
 use super::body::{drain, read_body, without_body};
-use super::{Peer, Server, report_watch, reviews};
+use super::{Peer, Server, page, report_watch, reviews};
 use crate::access::pki::Authority;
 use crate::access::{Guard, Role, User};
 use crate::api::lines::{Form, metadata_only};
@@ -139,6 +139,7 @@ impl Server {
     fn open_page(&self, head: &Parts) -> Option<Result<Response<Body>, Failure>> {
         match route(head.uri.path()) {
             Ok(Route::Health) => Some(Ok(Response::new(respond::full("ok")))),
+            Ok(Route::Page(path)) if head.method == Method::GET => Some(page::show(&path)),
             Ok(Route::IdentityRoots) if head.method == Method::GET => Some(self.identity_roots()),
             _ => None,
         }
@@ -435,6 +436,7 @@ fn document(
             | Route::IdentityRoots
             | Route::Metrics
             | Route::Objects(_)
+            | Route::Page(_)
             | Route::Review(_),
             _,
         ) => {

@@ -292,7 +292,30 @@ async fn revisions_that_are_not_reached_time_out(server: TestServer) {
     assert_eq!(answer.body["details"]["retryAfterSeconds"], 1);
 }
 
+async fn page_is_for_everyone_and_runs_only_its_own_files(server: TestServer) {
+    let mut nobody = server.client(None).await;
+    for (path, code, kind) in [
+        ("/ui", 200, "text/html; charset=utf-8"),
+        ("/ui/", 200, "text/html; charset=utf-8"),
+        ("/ui/fleet.js", 200, "text/javascript; charset=utf-8"),
+        ("/ui/nothing.js", 404, "application/json"),
+    ] {
+        let answer = nobody.request(Method::GET, path, &[], String::new()).await;
+        let headers = answer.headers();
+        assert_eq!(
+            (answer.status().as_u16(), &headers["content-type"]),
+            (code, &http::HeaderValue::from_static(kind)),
+            "{path}"
+        );
+        if code == 200 {
+            let policy = headers["content-security-policy"].to_str().unwrap();
+            assert!(policy.starts_with("default-src 'none'; script-src 'self';"));
+        }
+    }
+}
+
 crate::support::on_each_store!(
+    page_is_for_everyone_and_runs_only_its_own_files,
     duplicate_fields_warn_or_are_refused,
     collections_are_deleted_by_page,
     wrong_parameters_are_refused_as_kubernetes_does,

@@ -7,7 +7,7 @@ use super::names::witness;
 use super::report::Report;
 use super::side::Side;
 use crate::explain::Question;
-use crate::snapshot::{Listener, OpaqueRoutes, Service};
+use crate::snapshot::{Handling, Listener, OpaqueRoutes, Service};
 
 /// Compares the connections for each server name that either knows, for a name that none knows, and those of TCP.
 pub(super) fn compare(sides: [&Side<'_>; 2], listeners: [&Arc<Listener>; 2], report: &mut Report) {
@@ -84,8 +84,16 @@ fn names(listener: &Listener) -> Vec<&str> {
         return Vec::new();
     };
     let servers = chains.chains.iter().flat_map(|chain| chain.names.iter());
+    let of_clusters = chains
+        .chains
+        .iter()
+        .filter_map(|chain| match &chain.handling {
+            Handling::AutoPassthrough(routes) => Some(&**routes),
+            _ => None,
+        });
     let rules = listener
         .all_opaque()
+        .chain(of_clusters)
         .flat_map(|routes| routes.table.rules());
     let of_rules = rules.flat_map(|rule| rule.conditions.sni_hosts.iter());
     servers.chain(of_rules).map(|name| &**name).collect()

@@ -25,7 +25,7 @@ const CRATES: [(&str, Rows); 7] = [
 const CRATES_DESCRIBED: usize = 6;
 
 /// Crates that the house rules apply to: those with rows, and the fuzz targets, which have no imports between them.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "proxy",
     "config-loader",
     "config-server",
@@ -33,6 +33,7 @@ const PACKAGES: [&str; 10] = [
     "inject",
     "jwt",
     "traffic",
+    "web",
     "wire",
     "benches",
     "fuzz",

@@ -205,6 +205,35 @@ fn nothing_is_said_to_change_only_if_every_class_was_decided() {
     assert!(text.contains(" sampled"), "{text}");
 }
 
+/// A gateway between networks, which passes connections to services by the names of their clusters.
+const NETWORKS: &str = "
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: east-west, namespace: shop}
+spec:
+  selector: {app: edge}
+  servers:
+  - {port: {number: 15443, name: tls, protocol: TLS}, hosts: ['*.local'], tls: {mode: AUTO_PASSTHROUGH}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: cart, namespace: shop}
+spec: {clusterIP: 10.96.0.10, ports: [{name: http, port: 80}]}
+";
+
+#[test]
+fn connections_by_the_names_of_clusters_are_compared() {
+    let gone = NETWORKS.replace("name: cart", "name: basket");
+    let (text, code) = between(NETWORKS, &gone, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    for service in ["cart", "basket"] {
+        let name = format!("tls://outbound_.80_._.{service}.shop.svc.cluster.local:15443");
+        assert!(text.contains(&name), "{text}");
+    }
+    let (text, code) = between(NETWORKS, NETWORKS, &[]);
+    assert_eq!(code, Some(0), "{text}");
+}
+
 #[test]
 fn findings_and_several_proxies_are_compared() {
     let new = MESH.replace("subset: v1, port", "subset: v7, port");

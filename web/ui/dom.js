@@ -30,3 +30,13 @@ export function simpleTable(caption, columns, rows) {
     })));
   return h('table', {}, h('caption', { class: 'dim' }, caption), h('thead', {}, h('tr', {}, head)), h('tbody', {}, body));
 }
+
+// Height of a row, in pixels.
+export const ROW_HEIGHT = 28;
+
+// A row in place of rows that are not on the screen.
+export function spacer(rows, columns) {
+  const row = h('tr', { class: 'spacer', 'aria-hidden': 'true' }, h('td', { colspan: columns }));
+  row.firstChild.style.height = `${rows * ROW_HEIGHT}px`;
+  return row;
+}

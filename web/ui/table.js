@@ -1,8 +1,7 @@
 // A table of rates, of which only the rows on the screen are asked for.
 
-import { failed, h, ms, percent, rate } from './dom.js';
+import { ROW_HEIGHT, failed, h, ms, percent, rate, spacer } from './dom.js';
 
-const HEIGHT = 28;
 const COLUMNS = [['name', 'Name', ''], ['rate', 'req/s', 'number'], ['failed', 'Failed', 'number'], ['p50', 'p50', 'number'], ['p99', 'p99', 'number'], ['active', 'Active', 'number']];
 
 export const table = (kind) => ({ main, stream }) => {
@@ -18,7 +17,7 @@ export const table = (kind) => ({ main, stream }) => {
   // typing and scrolling ask once they pause
   const ask = () => { clearTimeout(timer); timer = setTimeout(() => stream(asked), 100); };
   box.addEventListener('scroll', () => {
-    const from = Math.max(0, Math.floor(box.scrollTop / HEIGHT) - 20);
+    const from = Math.max(0, Math.floor(box.scrollTop / ROW_HEIGHT) - 20);
     if (Math.abs(from - asked.from) > 10) { asked.from = from; ask(); }
   });
 
@@ -41,11 +40,6 @@ export const table = (kind) => ({ main, stream }) => {
     head.children[focused]?.firstChild.focus?.();
   };
 
-  const spacer = (rows) => {
-    const row = h('tr', { class: 'spacer', 'aria-hidden': 'true' }, h('td', { colspan: 7 }));
-    row.firstChild.style.height = `${rows * HEIGHT}px`;
-    return row;
-  };
   const line = (row) => {
     const share = failed(row);
     const name = kind === 'destination' ? h('a', { href: `#/service/${encodeURIComponent(row.name.replace(' (inbound)', ''))}` }, row.name) : row.name;
@@ -64,7 +58,7 @@ export const table = (kind) => ({ main, stream }) => {
       if (message.interval_seconds === 0) { found.textContent = 'Measuring'; return; }
       found.textContent = `${message.total} rows`;
       const after = Math.max(0, message.total - message.from - message.rows.length);
-      body.replaceChildren(spacer(message.from), ...message.rows.map(line), spacer(after));
+      body.replaceChildren(spacer(message.from, COLUMNS.length + 1), ...message.rows.map(line), spacer(after, COLUMNS.length + 1));
     },
     close: () => clearTimeout(timer),
   };

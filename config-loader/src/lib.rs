@@ -25,6 +25,7 @@ pub mod ingress;
 mod access_table;
 
 mod route_tests;
+mod scenarios;
 
 mod written_proxies;
 
@@ -71,6 +72,10 @@ pub use resource::{Object, ResourceSet};
 pub use route_tests::{
     Expectation, Expected, ExpectedDestination, RouteTest, TestConnection, TestFile, TestRequest,
     TestSubject, UnhealthyPart, WrittenProxies,
+};
+pub use scenarios::{
+    Comparison, EventAction, ExpectedFigure, Figure, Operator, Scenario, ScenarioEndpoints,
+    ScenarioEvent, ScenarioLoad, ScenarioTarget,
 };
 pub use settings_file::{
     Parsed, SettingsFile, SettingsUpdate, read_settings, watch_changes, watch_settings,

@@ -44,6 +44,7 @@ mod pod;
 mod precedence;
 
 pub mod run;
+pub mod simulate;
 
 pub mod tap;
 
@@ -102,6 +103,8 @@ pub enum Command {
     Diff(Box<diff::DiffArgs>),
     /// Test routes as code is tested: requests, and what must become of them
     Test(test::TestArgs),
+    /// Show what would happen when clusters, zones or endpoints fail, on a virtual clock
+    Simulate(Box<simulate::SimulateArgs>),
     /// Show the requests of a running proxy as they end
     Tap(tap::TapArgs),
     /// Show rates, failures and latency of a running proxy
@@ -220,6 +223,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Explain(args) => explain::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Test(args) => test::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Tap(args) => tap::run(args),
         Command::Top(args) => top::run(args),
         Command::Health(args) => health::health(args),

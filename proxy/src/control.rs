@@ -18,6 +18,8 @@ pub mod identity_source;
 
 pub mod key_sets;
 
+pub mod monitor;
+
 mod panics;
 
 pub mod propagation;

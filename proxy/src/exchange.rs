@@ -24,6 +24,7 @@ pub mod record;
 pub mod select;
 pub(crate) mod service_call;
 pub mod settings;
+pub mod simulated;
 pub mod tcp;
 mod token_cache;
 mod trace;

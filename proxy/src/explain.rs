@@ -45,4 +45,4 @@ pub use answer::Explanation;
 pub use cluster::parts;
 pub use duration::duration;
 pub use question::Question;
-pub use walk::explain;
+pub use walk::{explain, rule};

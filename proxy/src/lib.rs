@@ -29,6 +29,8 @@ pub mod explain;
 
 pub mod difference;
 
+pub mod simulate;
+
 pub mod control;
 
 pub mod admin;

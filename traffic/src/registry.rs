@@ -42,7 +42,7 @@ pub use events::{EVENT_KINDS, EventCounts};
 pub use health::{Health, Streak, exclusion};
 pub use journal::{Cause, EVENTS_MAX, Event, EventKind, Journal};
 pub use moment::Moment;
-pub use permits::{PendingPermit, Permit, RequestPermit, RetryPermit};
+pub use permits::{PendingPermit, Permit, RequestPermit, RetryPermit, Sort};
 pub use recent::Recent;
 pub use tally::Tally;
 

@@ -316,12 +316,12 @@ pub(super) fn describe(error: &io::Error) -> String {
         .to_owned()
 }
 
-/// Whether a file in a directory is read, by its extension. Files of `strait test` are not.
+/// Whether a file in a directory is read, by its extension. Files of `strait test` and `strait simulate` are not.
 pub fn is_resource_file(path: &Path) -> bool {
     let is = |path: &Path, known: &[&str]| {
         let extension = path.extension();
         extension.is_some_and(|extension| known.iter().any(|one| extension == *one))
     };
     let stem = path.file_stem().map(Path::new);
-    is(path, &["yaml", "yml", "json"]) && !stem.is_some_and(|stem| is(stem, &["test"]))
+    is(path, &["yaml", "yml", "json"]) && !stem.is_some_and(|stem| is(stem, &["scenario", "test"]))
 }

@@ -1,21 +1,16 @@
 //! Monitors the health of endpoints: unejects them when due, rebuilds balancer tables, and logs and counts events.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::Control;
-use super::panics::Panics;
+use super::monitor::{Excluded, Monitor, TICK};
 use crate::runtime::clock;
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
-use traffic::cluster::Cluster;
-use traffic::registry::{Cause, Event, EventKind, Journal, Moment};
-
-/// Interval of sweeps and of steps of the slow start.
-const TICK: Duration = Duration::from_millis(100);
+use traffic::registry::{Cause, Event, EventKind, Journal};
 
 /// State of the sweep task.
 pub struct EjectionSweep {
@@ -27,31 +22,6 @@ pub struct EjectionSweep {
     pub journal: Arc<Journal>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
-}
-
-/// Values of the gauges.
-#[derive(Clone, Copy, Default)]
-struct Shown {
-    ejected: usize,
-    unhealthy: usize,
-}
-
-impl Shown {
-    fn of(cluster: &Cluster) -> Self {
-        Self {
-            ejected: cluster.ejected(),
-            unhealthy: cluster.unhealthy(),
-        }
-    }
-}
-
-/// Cluster that is monitored, with the time of its next sweep.
-struct MonitoredCluster {
-    cluster: Arc<Cluster>,
-    interval: Duration,
-    due: Moment,
-    /// Counts of its endpoints as of the last event or change.
-    shown: Shown,
 }
 
 impl EjectionSweep {
@@ -69,9 +39,9 @@ impl EjectionSweep {
     pub async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut panics = Panics::default();
-        let mut monitored = self.monitored(Vec::new(), &mut panics);
-        let (mut told, mut shown) = (0, Shown::default());
+        let mut monitor = Monitor::default();
+        self.follow(&mut monitor);
+        let (mut told, mut shown) = (0, Excluded::default());
         loop {
             let mut replaced = false;
             tokio::select! {
@@ -79,76 +49,26 @@ impl EjectionSweep {
                     if changed.is_err() {
                         return; // there is no configuration any more
                     }
-                    monitored = self.monitored(monitored, &mut panics);
+                    self.follow(&mut monitor);
                     replaced = true;
                 }
                 () = self.journal.called() => {}
-                _ = tick.tick(), if !monitored.is_empty() => {}
+                _ = tick.tick(), if !monitor.is_empty() => {}
             }
-            let now = self.journal.at(clock::now());
-            for one in &mut monitored {
-                one.sweep_if_due(now);
-            }
-            panics.record_changes(now);
+            monitor.sweep(self.journal.at(clock::now()));
             let before = told;
             told = self.log_events(told);
             if told != before {
-                for one in &mut monitored {
-                    one.shown = Shown::of(&one.cluster);
-                }
+                monitor.recount();
             }
             if told != before || replaced {
-                shown = self.update_gauges(&monitored, shown);
+                shown = self.update_gauges(&monitor, shown);
             }
         }
     }
 
-    /// Lists the clusters of the snapshot in effect that need monitoring; each keeps the time of its next sweep.
-    fn monitored(
-        &self,
-        before: Vec<MonitoredCluster>,
-        panics: &mut Panics,
-    ) -> Vec<MonitoredCluster> {
-        let now = self.journal.at(clock::now());
-        let snapshot = self.slot.load_full();
-        panics.follow(Arc::clone(&snapshot));
-        // both are sorted by ID
-        let mut before = before.into_iter().peekable();
-        let clusters = snapshot.clusters.iter().flatten();
-        clusters
-            .filter_map(|cluster| {
-                let id = cluster.id();
-                while before.next_if(|one| one.cluster.id() < id).is_some() {}
-                let known = before.next_if(|one| one.cluster.id() == id);
-                let balance = &cluster.balance;
-                if balance.outlier.is_none() && balance.warmup.is_none() && cluster.check.is_none()
-                {
-                    if known.is_some() {
-                        cluster.adopt(now);
-                    }
-                    return None;
-                }
-                let kept = known
-                    .as_ref()
-                    .filter(|one| Arc::ptr_eq(&one.cluster, cluster));
-                let shown = kept.map_or_else(
-                    || {
-                        cluster.adopt(now);
-                        Shown::of(cluster)
-                    },
-                    |one| one.shown,
-                );
-                let outlier = cluster.balance.outlier.as_ref();
-                let interval = outlier.map_or(TICK, |outlier| outlier.interval);
-                let known = known.filter(|one| one.interval == interval);
-                Some(MonitoredCluster {
-                    cluster: Arc::clone(cluster),
-                    interval,
-                    due: known.map_or(now, |one| one.due),
-                    shown,
-                })
-            })
-            .collect()
+    fn follow(&self, monitor: &mut Monitor) {
+        monitor.follow(self.slot.load_full(), self.journal.at(clock::now()));
     }
 
     /// Logs and counts the events since the last call; returns the number of the next event.
@@ -163,12 +83,8 @@ impl EjectionSweep {
     }
 
     /// Updates the gauges from the shown to the current values, and returns the current ones.
-    fn update_gauges(&self, monitored: &[MonitoredCluster], shown: Shown) -> Shown {
-        let all = || monitored.iter().map(|one| one.shown);
-        let now = Shown {
-            ejected: all().map(|one| one.ejected).sum(),
-            unhealthy: all().map(|one| one.unhealthy).sum(),
-        };
+    fn update_gauges(&self, monitor: &Monitor, shown: Excluded) -> Excluded {
+        let now = monitor.excluded();
         self.set_gauge(Gauge::EndpointsEjected, shown.ejected, now.ejected);
         self.set_gauge(Gauge::EndpointsUnhealthy, shown.unhealthy, now.unhealthy);
         now
@@ -201,21 +117,11 @@ impl EjectionSweep {
             }
             EventKind::Unhealthy { .. } => counters.increment(worker, Counter::TurnedUnhealthy),
             EventKind::Healthy => counters.increment(worker, Counter::TurnedHealthy),
-            EventKind::HealthCheckRemoved | EventKind::PanicModeLeft { .. } => {}
+            // a shift is counted where it happens
+            EventKind::HealthCheckRemoved
+            | EventKind::PanicModeLeft { .. }
+            | EventKind::TierShifted { .. } => {}
         }
-    }
-}
-
-impl MonitoredCluster {
-    fn sweep_if_due(&mut self, now: Moment) {
-        if now < self.due {
-            self.cluster.refresh(now);
-            return;
-        }
-        self.cluster
-            .sweep(&self.cluster.state.ejections.lock(), now);
-        let interval = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
-        self.due = Moment(now.0.saturating_add(interval.max(1)));
     }
 }
 
@@ -230,6 +136,9 @@ fn ejection(cause: Cause) -> Counter {
 fn log(event: &Event) {
     let (cluster, endpoint) = (&*event.cluster, event.endpoint.as_deref());
     let kind = event.what.name();
+    if matches!(event.what, EventKind::TierShifted { .. }) {
+        return; // logged where it happens
+    }
     let bad = matches!(
         event.what,
         EventKind::Ejected { .. }

@@ -10,8 +10,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use rand::RngExt;
+use rand::{Rng, RngExt};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
@@ -154,16 +155,30 @@ impl CheckedEndpoint {
     /// Resets the health of an endpoint that is no longer checked, so that it counts as new if it returns.
     fn forget(&self, snapshot: &Snapshot, journal: &Journal) {
         let (cluster, index) = self.subject.now();
-        let now = snapshot.cluster(cluster.id());
-        // the ejection sweep does the same for clusters without health checks, and logs it
-        if now.is_none_or(|now| now.check.is_some()) {
-            let state = &cluster.endpoint(index).state;
-            state.set_checked(None);
-            state
-                .health
-                .admit(exclusion::UNHEALTHY, journal.at(clock::now()));
-        }
+        forget(&cluster, index, snapshot, journal);
     }
+}
+
+/// Resets the health of an endpoint of a cluster that is no longer checked in this snapshot.
+pub fn forget(cluster: &Cluster, index: EndpointIdx, snapshot: &Snapshot, journal: &Journal) {
+    let now = snapshot.cluster(cluster.id());
+    // the ejection sweep does the same for clusters without health checks, and logs it
+    if now.is_none_or(|now| now.check.is_some()) {
+        let state = &cluster.endpoint(index).state;
+        state.set_checked(None);
+        state
+            .health
+            .admit(exclusion::UNHEALTHY, journal.at(clock::now()));
+    }
+}
+
+/// Time from the end of a check to the next one.
+pub fn pause(check: &HealthCheck, is_first: bool, rng: &mut impl Rng) -> Duration {
+    let part = match is_first {
+        true => rng.random_range(0.0..1.0),
+        false => 1.0,
+    };
+    check.interval.mul_f64(part)
 }
 
 impl Drop for CheckedEndpoint {
@@ -207,11 +222,8 @@ async fn follow(subject: Rc<CurrentEndpoint>, shared: Rc<Shared>, turns: Rc<Sema
         };
         cluster.record_check(index, result, shared.journal.at(clock::now()));
         drop(cluster);
-        let part = match first {
-            true => rand::rng().random_range(0.0..1.0),
-            false => 1.0,
-        };
+        let pause = pause(&check, first, &mut rand::rng());
         first = false;
-        tokio::time::sleep(check.interval.mul_f64(part)).await;
+        tokio::time::sleep(pause).await;
     }
 }

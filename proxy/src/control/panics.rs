@@ -1,6 +1,6 @@
 //! Panic mode of the pools of services that several clusters serve.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::snapshot::Snapshot;
@@ -14,7 +14,7 @@ pub(super) struct Panics {
     /// Clusters of the services whose pools can enter panic mode.
     services: Vec<Arc<Cluster>>,
     /// Pools in panic mode as of the last report, with the priority.
-    told: HashSet<(ClusterId, u8)>,
+    told: BTreeSet<(ClusterId, u8)>,
 }
 
 impl Panics {
@@ -44,14 +44,14 @@ impl Panics {
         self.told = pools_in_panic;
     }
 
-    fn pools_in_panic(&self) -> HashSet<(ClusterId, u8)> {
+    fn pools_in_panic(&self) -> BTreeSet<(ClusterId, u8)> {
         let pool = |id| self.snapshot.cluster(id);
         let federations = self.services.iter().filter_map(|it| it.federation.as_ref());
         let last = federations.flat_map(|federation| {
             let available = federation.available(pool);
             federation.last_resorts(available)
         });
-        let mut all = HashSet::new();
+        let mut all = BTreeSet::new();
         for id in last {
             let Some(cluster) = pool(id) else { continue };
             let live = cluster.live();

@@ -4,10 +4,10 @@
 //! carries the decision out. A request whose first attempt succeeds meets only `machine::Causes`.
 
 pub mod deadline;
-mod facts;
-mod failover;
+pub(super) mod facts;
+pub(super) mod failover;
 mod failover_cause;
-mod machine;
+pub(super) mod machine;
 pub mod policy;
 pub mod request;
 mod retries;

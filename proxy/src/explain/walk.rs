@@ -289,6 +289,23 @@ fn find(
     (found, origin)
 }
 
+/// Finds the rule for a request in a snapshot, as [`explain`] does; `None` if a listener or a rule is missing.
+pub fn rule(
+    question: &Question,
+    snapshot: &Arc<Snapshot>,
+    settings: &ExchangeSettings,
+    gateways: &GatewaySettings,
+) -> Option<Found> {
+    let mut request = question.request();
+    let host = begin(&request).request.host;
+    let name = question.server_name.as_deref().unwrap_or(&host);
+    let (listener, _) = choose_listener(question, &host, snapshot, gateways)?;
+    let connection = downstream(listener, name, question.address, question.client);
+    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
+    let (found, _) = find(&mut request, &connection, &shared, settings);
+    found.ok()
+}
+
 fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chain> {
     match (&listener.service, connection.security()) {
         (Service::Tls(chains), Security::Tls(name)) => chains.find(name),

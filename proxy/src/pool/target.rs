@@ -115,12 +115,7 @@ impl PoolTarget<'_> {
 
     /// Takes a permit for a request that has a connection; `None` without a limit.
     pub(super) fn admit(&self, counts: &Counts) -> Result<Option<RequestPermit>, Error> {
-        let max = self.settings.limits.requests;
-        if max == u32::MAX {
-            return Ok(None);
-        }
-        let permit = RequestPermit::acquire(self.cluster, max as usize);
-        permit.map(Some).ok_or_else(|| {
+        self.settings.limits.admit(self.cluster).map_err(|_| {
             counts.add(Counter::OverflowRequests, 1);
             Error::new(Kind::Overflow)
         })
@@ -128,12 +123,8 @@ impl PoolTarget<'_> {
 
     /// Takes a permit for a pending request; `None` without a limit.
     pub(super) fn wait(&self, counts: &Counts) -> Result<Option<PendingPermit>, Error> {
-        let max = self.settings.limits.pending;
-        if max == u32::MAX {
-            return Ok(None);
-        }
-        let permit = PendingPermit::acquire(self.cluster, max as usize);
-        permit.map(Some).ok_or_else(|| too_many_wait(counts))
+        let permit = self.settings.limits.wait(self.cluster);
+        permit.map_err(|_| too_many_wait(counts))
     }
 
     pub(super) fn idle_timeout(&self) -> Duration {

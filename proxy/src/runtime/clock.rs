@@ -71,6 +71,12 @@ impl Turn {
         TURN.with(|clock| clock.0.set(Reading::Unread));
         Self(())
     }
+
+    /// Begins a turn at this time, which a simulation decides.
+    pub fn at(now: Instant) -> Self {
+        TURN.with(|clock| clock.0.set(Reading::At(now)));
+        Self(())
+    }
 }
 
 impl Drop for Turn {

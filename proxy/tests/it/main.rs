@@ -96,6 +96,7 @@ mod route_tests;
 mod routing;
 mod services;
 mod sidecar;
+mod simulations;
 mod startup;
 mod stickiness;
 mod strict_messages;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Protocol, ProxyProtocol, TcpKeepalive, UpstreamTls};
+use crate::registry::{ClusterState, PendingPermit, Permit, RequestPermit, Sort};
 use wire::http2::keep_alive::KeepAlive;
 
 /// Maximum idle connections per worker and endpoint; a further one is closed after its response.
@@ -44,6 +45,43 @@ impl Limits {
         pending: u32::MAX,
         requests: u32::MAX,
     };
+
+    /// Takes a permit for a request of a cluster that has a connection: none without a limit.
+    ///
+    /// # Errors
+    ///
+    /// The limit is reached.
+    pub fn admit(
+        &self,
+        cluster: &Arc<ClusterState>,
+    ) -> Result<Option<RequestPermit>, LimitReached> {
+        permit(cluster, self.requests)
+    }
+
+    /// Takes a permit for a request of a cluster that waits for a connection: none without a limit.
+    ///
+    /// # Errors
+    ///
+    /// The limit is reached.
+    pub fn wait(&self, cluster: &Arc<ClusterState>) -> Result<Option<PendingPermit>, LimitReached> {
+        permit(cluster, self.pending)
+    }
+}
+
+/// Error of a request above a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitReached;
+
+fn permit<S: Sort>(
+    cluster: &Arc<ClusterState>,
+    max: u32,
+) -> Result<Option<Permit<S>>, LimitReached> {
+    match max {
+        u32::MAX => Ok(None),
+        max => Permit::acquire(cluster, max as usize)
+            .map(Some)
+            .ok_or(LimitReached),
+    }
 }
 
 impl Default for Limits {

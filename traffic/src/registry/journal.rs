@@ -104,6 +104,15 @@ pub enum EventKind {
         /// Percent by priority, before and after.
         loads: (Box<[u8]>, Box<[u8]>),
     },
+    /// Another tier of clusters is in use.
+    TierShifted {
+        /// The tier that was in use, 0 first.
+        from: u8,
+        /// The tier in use now.
+        to: u8,
+        /// The reason, as in the metric of tier shifts.
+        reason: &'static str,
+    },
 }
 
 impl EventKind {
@@ -119,6 +128,7 @@ impl EventKind {
             EventKind::PanicModeEntered { .. } => "panic_mode_entered",
             EventKind::PanicModeLeft { .. } => "panic_mode_left",
             EventKind::PriorityLoadChanged { .. } => "priority_load_changed",
+            EventKind::TierShifted { .. } => "tier_shifted",
         }
     }
 }
@@ -180,6 +190,9 @@ impl fmt::Display for EventKind {
                 f,
                 "priority loads changed from {before:?} to {now:?} percent"
             ),
+            EventKind::TierShifted { from, to, reason } => {
+                write!(f, "tier {to} is in use after tier {from}: {reason}")
+            }
         }
     }
 }
@@ -270,9 +283,14 @@ impl Journal {
         self.changes.subscribe()
     }
 
+    /// Whether [`Journal::ring`] was called since the last call of this.
+    pub fn has_rung(&self) -> bool {
+        self.rung.swap(false, Ordering::AcqRel)
+    }
+
     /// Waits until [`Journal::ring`] is called.
     pub async fn called(&self) {
-        while !self.rung.swap(false, Ordering::AcqRel) {
+        while !self.has_rung() {
             self.wake_signal.notified().await;
         }
     }

@@ -65,6 +65,8 @@ codes! {
     ACC001 Error "a name under `expect` of the file of --access is defined in it";
     ACC002 Error "a request and an identity of the file of --access are well-formed";
     ACC003 Error "a request is decided as the file of --access expects";
+    SIM001 Error "a scenario of `strait simulate` has its required fields, and the time of each event and expectation is within its duration";
+    SIM002 Error "a value of a scenario of `strait simulate` is written as its field asks";
     TST001 Error "a field of a file of `strait test` is of what the test asks";
     TST002 Error "a test of `strait test` has a name of its own, asks something that is well-formed, and expects something";
 }

@@ -6,8 +6,10 @@ use super::machine::Facts;
 use super::request::ForwardedRequest;
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
+use crate::exchange::select::target::PickedEndpoint;
 use crate::identity::Replay;
 use crate::runtime::clock;
+use crate::snapshot::Route;
 use traffic::cluster::Admission;
 use traffic::filter::RetryPolicy;
 use traffic::filter::retry::Reason;
@@ -55,13 +57,8 @@ impl Facts for RequestFacts<'_> {
         self.forwarded.outgoing.can_move(body_max)
     }
 
-    /// Whether a hash leads to the same endpoint again. That of a federated service may be in a cluster that is gone, and
-    /// that of a rule with several destinations does not count, as in Istio.
     fn is_hashed(&self) -> bool {
-        let picked = &self.forwarded.picked;
-        let split = self.context.found.route().split.as_ref();
-        let is_split = split.is_some_and(|split| split.entries().nth(1).is_some());
-        picked.cluster().hash_key().is_some() && !picked.is_member() && !is_split
+        is_hashed(&self.forwarded.picked, self.context.found.route())
     }
 
     fn time_left(&self) -> Option<Duration> {
@@ -69,8 +66,21 @@ impl Facts for RequestFacts<'_> {
     }
 
     fn admit(&self, reason: Reason) -> Admission {
-        let cluster = self.forwarded.picked.cluster();
-        let now = || cluster.state.journal.at(clock::now());
-        cluster.admit_retry(reason.is_unprocessed(), now)
+        admit(&self.forwarded.picked, reason)
     }
+}
+
+/// Whether a hash leads to the same endpoint again. That of a federated service may be in a cluster that is gone, and that
+/// of a rule with several destinations does not count, as in Istio.
+pub(in crate::exchange) fn is_hashed(picked: &PickedEndpoint, route: &Route) -> bool {
+    let split = route.split.as_ref();
+    let is_split = split.is_some_and(|split| split.entries().nth(1).is_some());
+    picked.cluster().hash_key().is_some() && !picked.is_member() && !is_split
+}
+
+/// Asks the retry limit of the cluster of an endpoint for one more retry.
+pub(in crate::exchange) fn admit(picked: &PickedEndpoint, reason: Reason) -> Admission {
+    let cluster = picked.cluster();
+    let now = || cluster.state.journal.at(clock::now());
+    cluster.admit_retry(reason.is_unprocessed(), now)
 }

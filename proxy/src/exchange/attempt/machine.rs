@@ -21,7 +21,7 @@ use traffic::filter::retry::Reason;
 use traffic::registry::RetryPermit;
 
 /// Facts about a request and its cluster, as they are after an attempt.
-pub(super) trait Facts {
+pub(in crate::exchange) trait Facts {
     /// Retry policy of the request.
     fn policy(&self) -> Option<&RetryPolicy>;
 
@@ -58,7 +58,7 @@ pub(super) trait Facts {
 
 /// Causes for a further attempt in the result of the last one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Causes {
+pub(in crate::exchange) struct Causes {
     retry: Option<Reason>,
     replay: Option<ReplayCause>,
     /// Counter of the result, if that is the last retry's.
@@ -67,7 +67,10 @@ pub(super) struct Causes {
 
 impl Causes {
     /// Reads the causes from the result of an attempt.
-    pub(super) fn of<B>(attempted: &Result<Response<B>, Error>, facts: &impl Facts) -> Self {
+    pub(in crate::exchange) fn of<B>(
+        attempted: &Result<Response<B>, Error>,
+        facts: &impl Facts,
+    ) -> Self {
         let replay = facts.replays().and_then(|replays| {
             let (idempotent, grpc) = (facts.is_idempotent(), facts.is_grpc());
             failover_cause::cause(attempted.into(), idempotent, grpc, replays)
@@ -97,7 +100,7 @@ impl Causes {
 
     /// Causes in the error that kept the next attempt from being made.
     #[must_use]
-    pub(super) fn of_unmade(self) -> Self {
+    pub(in crate::exchange) fn of_unmade(self) -> Self {
         Self {
             retry: None,
             result: None,
@@ -106,14 +109,14 @@ impl Causes {
     }
 
     /// Whether the result goes to the client.
-    pub(super) fn are_none(self) -> bool {
+    pub(in crate::exchange) fn are_none(self) -> bool {
         self.retry.is_none() && self.replay.is_none()
     }
 }
 
 /// Progress of a request through its retries and tiers.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(in crate::exchange) struct Machine {
     /// Retries in this tier.
     retries: u32,
     /// Whether the request has left the tier of its first attempt.
@@ -122,17 +125,17 @@ pub(super) struct Machine {
 
 /// Decision about what follows an attempt, with the flags and counters of an end of retries.
 #[derive(Debug)]
-pub(super) struct Next {
-    pub(super) step: Step,
+pub(in crate::exchange) struct Next {
+    pub(in crate::exchange) step: Step,
     /// Flags of the request.
-    pub(super) flags: ResponseFlags,
+    pub(in crate::exchange) flags: ResponseFlags,
     /// Counters to increment.
-    pub(super) counters: SmallVec<[Counter; 3]>,
+    pub(in crate::exchange) counters: SmallVec<[Counter; 3]>,
 }
 
 /// Step that follows an attempt.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(in crate::exchange) enum Step {
     /// The result of the attempt goes to the client.
     Done,
     /// One attempt in the next tier.
@@ -143,20 +146,25 @@ pub(super) enum Step {
 
 /// A retry that may be made.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub(in crate::exchange) struct Retry {
     /// Number of the retry in its tier, from 1.
-    pub(super) number: u32,
-    pub(super) reason: Reason,
+    pub(in crate::exchange) number: u32,
+    pub(in crate::exchange) reason: Reason,
     /// Pause before the retry. It ends with the timeout of the request at the latest.
-    pub(super) pause: Duration,
-    pub(super) choice: RetryChoice,
+    pub(in crate::exchange) pause: Duration,
+    pub(in crate::exchange) choice: RetryChoice,
     /// Held until the attempt is over.
     _permit: Option<RetryPermit>,
 }
 
 impl Machine {
     /// Decides what follows an attempt.
-    pub(super) fn next(&mut self, causes: Causes, facts: &impl Facts, rng: &mut impl Rng) -> Next {
+    pub(in crate::exchange) fn next(
+        &mut self,
+        causes: Causes,
+        facts: &impl Facts,
+        rng: &mut impl Rng,
+    ) -> Next {
         let mut next = Next {
             step: Step::Done,
             flags: ResponseFlags::NONE,

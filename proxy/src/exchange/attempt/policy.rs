@@ -8,7 +8,7 @@ use crate::exchange::attempt::deadline::Times;
 use crate::exchange::record::Record;
 use crate::exchange::select::context::RequestContext;
 use traffic::filter::retry::Controls;
-use traffic::filter::{RetryPolicy, timeout};
+use traffic::filter::{RetryPolicy, RouteFilters, timeout};
 
 /// Timeouts and retries that the route and a trusted client ask for.
 pub struct RequestPolicy {
@@ -48,11 +48,7 @@ impl RequestPolicy {
         };
         let settings = context.worker.settings();
         let timeout = timeout::effective(timeout, client);
-        let timeout = timeout.into_iter().chain(settings.request_time_max).min();
-        let times = Times {
-            idle: filters.idle_timeout,
-            ..Times::new(timeout, per_try)
-        };
+        let times = times(filters, timeout, per_try, settings.request_time_max);
         if let Some(time) = times.first_attempt() {
             if !settings.omitted.debug {
                 headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
@@ -67,5 +63,19 @@ impl RequestPolicy {
             retriable: policy.is_some_and(|policy| policy.attempts > 0),
             policy: own.map(Box::new),
         }
+    }
+}
+
+/// Combines the timeouts of a request, as the route or its client sets them, with those of the route and the proxy.
+pub(in crate::exchange) fn times(
+    filters: &RouteFilters,
+    timeout: Option<Duration>,
+    per_try: Option<Duration>,
+    request_time_max: Option<Duration>,
+) -> Times {
+    let timeout = timeout.into_iter().chain(request_time_max).min();
+    Times {
+        idle: filters.idle_timeout,
+        ..Times::new(timeout, per_try)
     }
 }

@@ -56,7 +56,7 @@ pub(super) async fn run(
         let begun = match &next.step {
             Step::Done => return attempted,
             Step::Replay(cause) => {
-                let Some(picked) = failover::pick(forwarded, *cause, worker) else {
+                let Some(picked) = failover::pick(&forwarded.picked, *cause, worker) else {
                     return attempted;
                 };
                 tried.clear();

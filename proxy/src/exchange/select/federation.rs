@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::target::{EndpointRef, PickedEndpoint, Target, endpoints_of};
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::worker::Worker;
+use crate::runtime::clock;
 use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
 use traffic::cluster::Cluster;
 use traffic::cluster::federation::{Choice, Federation, Pool, PoolSet};
 use traffic::error::Kind;
-use traffic::registry::{ClusterId, exclusion};
+use traffic::registry::{ClusterId, EventKind, exclusion};
 
 impl Target {
     /// Picks a pool, and an endpoint in it.
@@ -193,6 +194,11 @@ impl Target {
         federation.count_shift(worker.id, reason);
         let cluster = self.cluster().name();
         let reason = reason.as_str();
+        let (journal, shifted) = (
+            &self.cluster().state.journal,
+            EventKind::TierShifted { from, to, reason },
+        );
+        journal.record(journal.at(clock::now()), cluster, None, shifted);
         tracing::info!(%cluster, from, to, reason, "another tier of clusters is in use");
     }
 

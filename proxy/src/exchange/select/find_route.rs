@@ -102,6 +102,17 @@ impl Found {
         &self.virtual_host
     }
 
+    /// The same rule for another request of a simulation.
+    pub(in crate::exchange) fn for_another(&self) -> Self {
+        Self {
+            virtual_host: Arc::clone(&self.virtual_host),
+            rule: self.rule,
+            share: None,
+            named: None,
+            changes: None,
+        }
+    }
+
     /// The virtual host, for longer than the request.
     pub(in crate::exchange) fn shared_host(&self) -> Arc<VirtualHost> {
         Arc::clone(&self.virtual_host)

@@ -100,7 +100,7 @@ fn flags() -> Vec<(String, String, clap::Arg)> {
 const READ_BY_HAND: [&str; 1] = ["check --config"];
 
 /// Flags that ask for another output of one call.
-const OF_ONE_CALL: [&str; 4] = [
+const OF_ONE_CALL: [&str; 5] = [
     "tap --schema",
     "test --init",
     "test --schema",

@@ -91,16 +91,16 @@ fn figures(raw: &raw::Expect, check: &mut Check<'_>) -> Vec<(Figure, Comparison)
     );
     add(Figure::Overflow, &raw.overflow, Form::Number);
     add(Figure::Ejected, &raw.ejected, Form::Number);
-    add(Figure::P50, &raw.p50.map(as_text), Form::Time);
-    add(Figure::P99, &raw.p99.map(as_text), Form::Time);
+    add(Figure::P50, &raw.p50.map(|text| as_text(text)), Form::Time);
+    add(Figure::P99, &raw.p99.map(|text| as_text(text)), Form::Time);
     for (cluster, _, share) in raw.share.get().into_iter().flat_map(Map::iter) {
         add(Figure::Share(cluster.into()), share, Form::Percent);
     }
     all
 }
 
-fn as_text(text: &String) -> IntOrString {
-    IntOrString::String(text.clone())
+fn as_text(text: &str) -> IntOrString {
+    IntOrString::String(text.to_owned())
 }
 
 fn text_of(value: &IntOrString) -> String {

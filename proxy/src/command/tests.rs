@@ -100,7 +100,13 @@ fn flags() -> Vec<(String, String, clap::Arg)> {
 const READ_BY_HAND: [&str; 1] = ["check --config"];
 
 /// Flags that ask for another output of one call.
-const OF_ONE_CALL: [&str; 4] = ["tap --schema", "test --init", "test --schema", "top --once"];
+const OF_ONE_CALL: [&str; 5] = [
+    "tap --schema",
+    "test --init",
+    "test --schema",
+    "simulate --schema",
+    "top --once",
+];
 
 /// Variables in which Kubernetes manifests pass the identity of the pod to a container, and that of a standard.
 const OF_PODS: [&str; 4] = [

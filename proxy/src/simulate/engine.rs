@@ -120,8 +120,8 @@ impl<'a> Engine<'a> {
     fn configure(&mut self, resources: &Arc<config_loader::ResourceSet>) {
         let now = (self.now, self.instant());
         for proxy in &mut self.proxies {
-            let (world, queue) = (&mut self.world, &mut self.queue);
-            proxy.apply(resources, self.inputs.question, world, now, queue);
+            let parts = (&mut self.world, &mut self.queue);
+            proxy.apply(resources, self.inputs.question, now, parts);
         }
         self.figures.clusters = report::names(&self.world.clusters);
     }

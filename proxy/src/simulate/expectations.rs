@@ -55,7 +55,7 @@ pub(super) fn check(scenario: &Scenario, figures: &Figures) -> Vec<Checked> {
             expected: words(expected, from, to),
             got,
             file: expected.location.file.to_string(),
-            line: expected.location.line as u32,
+            line: expected.location.line,
         }
     };
     scenario.expected.iter().map(one).collect()

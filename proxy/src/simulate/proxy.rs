@@ -183,9 +183,8 @@ impl SimulatedProxy {
         &mut self,
         resources: &Arc<ResourceSet>,
         question: &Question,
-        world: &mut World,
         now: (u64, Instant),
-        queue: &mut Queue,
+        (world, queue): (&mut World, &mut Queue),
     ) {
         let scope = Scope::Proxy(&self.identity);
         let time = certificates::now();

@@ -127,9 +127,9 @@ fn chart(report: &Report, title: &str, curves: &[Curve<'_>], out: &mut String) {
     let x = |seconds: f64| LEFT + seconds / end * (WIDTH - LEFT);
     let y = |value: f64| HEIGHT * (1.0 - value / top) + 8.0;
     let (width, height) = (WIDTH + 8.0, HEIGHT + BOTTOM + 8.0);
-    _ = write!(
+    _ = writeln!(
         out,
-        "<figure><figcaption>{title}</figcaption><svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">\n"
+        "<figure><figcaption>{title}</figcaption><svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">"
     );
     for part in [0.0, 0.5, 1.0] {
         let (value, at) = (top * part, y(top * part));

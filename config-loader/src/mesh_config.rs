@@ -24,6 +24,11 @@ impl SettingsFile for MeshConfig {
 
     const EMPTY: &'static str = "for the defaults of the mesh, write `{}`";
 
+    /// Istio ignores unknown fields; those of providers may be about access.
+    fn passes(field: &str) -> bool {
+        !field.starts_with("extensionProviders")
+    }
+
     fn parse(file: &Arc<str>, text: &str) -> Parsed<Self> {
         let lines = Lines::new(text);
         let locator = settings_file::whole(file, text, &lines);
@@ -88,6 +93,10 @@ impl SettingsFile for ProxySettings {
     const FLAG: &'static str = "--proxy-config";
 
     const EMPTY: &'static str = "for the defaults of the mesh, write `{}`";
+
+    fn passes(_field: &str) -> bool {
+        true
+    }
 
     fn parse(file: &Arc<str>, text: &str) -> Parsed<Self> {
         let lines = Lines::new(text);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::diagnostic::codes::common::{CM022, SRC002};
+use crate::diagnostic::codes::common::{CM021, CM022, SRC002};
 use crate::diagnostic::{Diagnostic, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::load::text_of;
@@ -28,6 +28,11 @@ pub trait SettingsFile: Clone + PartialEq + Send + 'static {
 
     /// Advice for those who want no settings.
     const EMPTY: &'static str;
+
+    /// Whether an unknown field is a warning, as in a file for a newer version of its API, and not an error.
+    fn passes(_field: &str) -> bool {
+        false
+    }
 
     /// Parses the text of the file.
     ///
@@ -95,6 +100,10 @@ pub(crate) fn parse_text<R: Default + DeserializeOwned, T: Default + SettingsFil
         None => {}
     }
     parse::place_all(&mut found, root.as_ref(), &locator);
+    let unknown = found.iter_mut().filter(|one| one.code == CM021);
+    for one in unknown.filter(|one| T::passes(&one.field)) {
+        one.severity = Severity::Warning;
+    }
     match found.iter().any(|one| one.severity == Severity::Error) {
         true => Err(found),
         false => Ok((settings, found)),

@@ -119,8 +119,21 @@ fn config_map_is_read_with_its_own_lines() {
     let indented: String = TEXT.lines().map(|line| format!("    {line}\n")).collect();
     let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio}\ndata:\n  mesh: |\n";
     assert_eq!(parse(&format!("{head}{indented}")), parse(TEXT));
-    let wrong = parse(&format!("{head}    trustDomian: x\n")).unwrap_err();
-    assert_eq!(wrong, ["mesh.yaml:6:1 CM021 trustDomian"]);
+    let newer = format!("{head}    trustDomian: x\n    defaultConfig: {{newer: 1}}\n");
+    let (_, found) = MeshConfig::parse(&"mesh.yaml".into(), &newer).unwrap();
+    assert_eq!(
+        lines(&found),
+        [
+            "mesh.yaml:6:1 CM021 trustDomian",
+            "mesh.yaml:7:17 CM021 defaultConfig.newer"
+        ]
+    );
+    let provider = "extensionProviders: [{name: a, envoyExtAuthzGrpc: {service: a.b, port: 1, failOpenn: true}}]";
+    let wrong = parse(provider).unwrap_err();
+    assert_eq!(
+        wrong,
+        ["mesh.yaml:1:75 CM021 extensionProviders[0].envoyExtAuthzGrpc.failOpenn"]
+    );
 }
 
 #[test]

@@ -535,6 +535,7 @@ impl Record {
                 upstream_time: self.upstream_time,
                 request_time: self.request_took(),
                 stats,
+                rule: self.rule_stats.as_ref().map(|rule| rule.rule()),
                 trace: self.trace.as_ref(),
                 has_spans,
             };

@@ -55,6 +55,11 @@ impl RuleStats {
         self.tally.count(worker, class(code));
     }
 
+    /// Name of the rule.
+    pub fn rule(&self) -> &str {
+        self.tally.labels()
+    }
+
     /// Name of the rule, if it has a series of its own.
     pub fn own_series(&self) -> Option<&Arc<str>> {
         let has_own = self.has_own.get().copied();

@@ -18,7 +18,11 @@ pub(super) fn check(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Id
     let services = Services::new(&loaded.set, &Arc::from(&*identity.domain));
     let telemetries = loaded.set.telemetries.values();
     let mut found: Vec<Diagnostic> = telemetries
-        .flat_map(|telemetry| of_telemetry(telemetry, &services, identity))
+        .flat_map(|telemetry| {
+            let mut found = of_telemetry(telemetry, &services, identity);
+            found.extend(without_provider(telemetry, loaded, identity));
+            found
+        })
         .collect();
     config_loader::fill_source_lines_with(&mut found, text);
     loaded.diagnostics.extend(found);
@@ -38,17 +42,6 @@ fn of_telemetry(
         found
     });
     let mut found: Vec<Diagnostic> = unknown.collect();
-    let default = mesh.default_providers.tracing.first();
-    let is_without = |provider: &Option<Arc<str>>| provider.is_none() && default.is_none();
-    let mut tracing = telemetry.spec.tracing.iter();
-    if mesh.is_given && tracing.any(|entry| is_without(&entry.provider)) {
-        let message = "an entry about traces names no provider, and the mesh has no default";
-        let mut without = warning_about(telemetry, TL007, message);
-        without.help(
-            "name a provider in the entry or in `defaultProviders.tracing`, or a collector by --otlp-endpoint",
-        );
-        found.push(without);
-    }
     let tracers = telemetry.spec.tracing.iter();
     let tracers = tracers.filter_map(|entry| entry.provider.as_ref());
     let logs = telemetry.spec.access_logging.iter();
@@ -64,6 +57,52 @@ fn of_telemetry(
         }
     }
     found
+}
+
+/// Returns the finding about entries that name no provider and inherit none: from the mesh, or from a Telemetry about more workloads.
+fn without_provider(
+    telemetry: &Object<Telemetry>,
+    loaded: &Loaded,
+    identity: &Identity,
+) -> Option<Diagnostic> {
+    let mesh = &identity.mesh_config;
+    let defaults = &mesh.default_providers;
+    let is_wider = |other: &&Object<Telemetry>| {
+        let namespace = &other.id.namespace;
+        let covers =
+            *namespace == telemetry.id.namespace || **namespace == *identity.root_namespace;
+        covers && other.spec.selects_all()
+    };
+    let all = || loaded.set.telemetries.values().map(|one| &**one);
+    let wider = || all().filter(is_wider).chain([telemetry]);
+    let traced = |one: &Object<Telemetry>| {
+        one.spec
+            .tracing
+            .iter()
+            .any(|entry| entry.provider.is_some())
+    };
+    let measured = |one: &Object<Telemetry>| {
+        one.spec
+            .metrics
+            .iter()
+            .any(|entry| !entry.providers.is_empty())
+    };
+    let spec = &telemetry.spec;
+    let (what, field, fix) =
+        if !spec.tracing.is_empty() && defaults.tracing.is_empty() && !wider().any(traced) {
+            ("traces", "tracing", ", or a collector by --otlp-endpoint")
+        } else if !spec.metrics.is_empty() && defaults.metrics.is_empty() && !wider().any(measured)
+        {
+            ("metrics", "metrics", ", such as `prometheus`")
+        } else {
+            return None;
+        };
+    let message = format!("an entry about {what} names no provider, and the mesh has no default");
+    let mut without = warning_about(telemetry, TL007, &message);
+    without.help(format!(
+        "name a provider in the entry or in `defaultProviders.{field}`{fix}"
+    ));
+    mesh.is_given.then_some(without)
 }
 
 /// Reason why a provider is not one service of the registry.

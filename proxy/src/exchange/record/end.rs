@@ -29,6 +29,8 @@ pub struct End<'a> {
     pub request_time: Option<Duration>,
     /// Metrics, without values of the request as labels.
     pub stats: &'a Arc<RequestStats>,
+    /// Rule that was chosen.
+    pub rule: Option<&'a str>,
     /// Trace of the request.
     pub trace: Option<&'a TraceContext>,
     /// Whether the request has spans that may be exported, with tags that have operators.
@@ -49,6 +51,7 @@ impl<'a> End<'a> {
             upstream_time: None,
             request_time: None,
             stats,
+            rule: None,
             trace: None,
             has_spans: false,
         }

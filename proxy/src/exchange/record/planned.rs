@@ -108,6 +108,7 @@ impl Planned {
             downstream_peer: is_inbound.then_some(&*labels.source),
             upstream_peer: (!is_inbound).then_some(&*labels.destination),
             node: Some(&self.plan.snapshot().node),
+            rule: end.rule,
             trace: end.trace,
         };
         // that of a connection, which a failed attempt may not have had

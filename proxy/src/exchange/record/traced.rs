@@ -161,6 +161,7 @@ impl Record {
             Ok(response) => AttemptEnd::Response {
                 code: response.status().as_u16(),
                 grpc_status: super::grpc_status(response.headers()),
+                version: response.version(),
                 ends: response.body().ends().clone(),
             },
             Err(error) => AttemptEnd::Failed {

@@ -67,6 +67,41 @@ fn provider_without_a_service_is_a_finding() {
         "randomSamplingPercentage: 20",
     );
     assert!(found.contains("TL007"), "{found}");
+    let provider = "extensionProviders: [{name: p, zipkin: {service: collector.test, port: 80}}]\n";
+    // a second Telemetry, of a namespace, after the entry of the first one
+    let also = |entry: &str, spec: &str| {
+        let more = format!(
+            "{entry}}}]}}\n---\napiVersion: telemetry.istio.io/v1\nkind: Telemetry\n\
+             metadata: {{name: own, namespace: demo}}\nspec: {{{spec}}}\n# "
+        );
+        strait("check", provider, &more)
+    };
+    for (entry, spec, expected) in [
+        (NAMED, "tracing: [{randomSamplingPercentage: 5}]", None),
+        (
+            "randomSamplingPercentage: 5",
+            "tracing: [{providers: [{name: p}]}]",
+            Some("an entry about traces"),
+        ),
+        (
+            NAMED,
+            "metrics: [{overrides: [{disabled: true}]}]",
+            Some("an entry about metrics"),
+        ),
+        (
+            NAMED,
+            "metrics: [{providers: [{name: prometheus}], overrides: [{disabled: true}]}]",
+            None,
+        ),
+    ] {
+        let found = also(entry, spec);
+        assert_eq!(
+            found.contains("TL007"),
+            expected.is_some(),
+            "{spec}: {found}"
+        );
+        assert!(expected.is_none_or(|text| found.contains(text)), "{found}");
+    }
 }
 
 #[test]

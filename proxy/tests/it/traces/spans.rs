@@ -99,6 +99,7 @@ async fn attributes_are_those_of_the_semantic_conventions() {
     for (key, value) in [
         ("http.request.method", "GET"),
         ("url.full", "http://in.test/in/x?token=x&sig=REDACTED"),
+        ("network.protocol.version", "1.1"),
         ("http.response.status_code", "200"),
         ("server.address", "in.test"),
         ("network.peer.address", "127.0.0.1"),
@@ -198,6 +199,37 @@ async fn attempt_with_a_body_is_traced_as_well() {
     for (span, seen) in spans[1..].iter().zip(origin.seen()) {
         assert_eq!(context(&seen).1, span.id());
     }
+}
+
+#[tokio::test]
+async fn url_of_an_attempt_in_another_cluster_has_the_path_of_its_gateway() {
+    let (collector, origin) = (Collector::start(Back::H1), Origin::named(Back::H1, "hello"));
+    let (ip, port) = (origin.address.ip(), origin.address.port());
+    let proxy = traced(&collector, &ALL, |edge| {
+        documents([
+            gateway(&[edge]),
+            routes(
+                "web",
+                "['*']",
+                "- {route: [{destination: {host: web.ns1.svc.cluster.local, port: {number: 80}}}]}",
+            ),
+            format!(
+                "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
+                 spec: {{ports: [{{name: http, port: 80, endpoints: [{{clusterKey: default/default/default/c2, \
+                 target: {{host: '', ip: {ip}, port: {port}, path: /c2/web}}}}]}}]}}\n"
+            ),
+            "apiVersion: flomesh.io/v1alpha1\nkind: GlobalTrafficPolicy\nmetadata: {namespace: ns1, name: web}\n\
+             spec: {lbType: ActiveActive, targets: [{clusterKey: default/default/default/c2}]}\n"
+                .to_owned(),
+        ])
+    });
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.get("/cart").await.status, 200);
+    let spans = collector.wait(2).await;
+    let attempt = spans.iter().find(|span| span.kind == CLIENT).unwrap();
+    let url = attempt.get("url.full");
+    assert!(url.ends_with("/c2/web/cart"), "{url}");
+    assert_eq!(origin.only().path(), "/c2/web/cart");
 }
 
 #[tokio::test]

@@ -148,6 +148,8 @@ pub struct Finished<'a> {
     pub destination_cluster: Option<&'a str>,
     /// Tier of that cluster in the policy.
     pub destination_tier: Option<u8>,
+    /// Rule that was chosen, `KIND/NAMESPACE/NAME` with its place in it.
+    pub rule: Option<&'a str>,
     /// Service of the endpoint.
     pub service: Option<&'a Service>,
     /// Workload of the client.

@@ -37,6 +37,10 @@ pub(super) enum LogOperator {
     QueryParameters,
     ResponseTrailer(HeaderName, Option<HeaderName>),
     ResponseSending,
+    /// Rule that was chosen.
+    Rule,
+    /// What decided whether the request is sampled.
+    SampledBy,
     /// Id of the server span.
     SpanId,
     TerminationDetails,
@@ -104,6 +108,8 @@ impl LogOperator {
             "RESPONSE_TX_DURATION" => Self::ResponseSending,
             "SPAN_ID" => Self::SpanId,
             "STRAIT_CLUSTER" => Self::DestinationCluster,
+            "STRAIT_RULE" => Self::Rule,
+            "STRAIT_SAMPLED_BY" => Self::SampledBy,
             "STRAIT_TIER" => Self::DestinationTier,
             "UPSTREAM_TRANSPORT_FAILURE_REASON" => Self::TransportFailure,
             _ => return Ok(None),
@@ -160,6 +166,8 @@ impl LogOperator {
                 let value = find(first).or_else(|| find(second.as_ref()?));
                 return out.extend_from_slice(value.unwrap_or_default());
             }
+            Self::Rule => finished.rule.unwrap_or_default(),
+            Self::SampledBy => finished.trace.map_or("", |trace| trace.decided_by.as_str()),
             Self::TerminationDetails => {
                 return word(out, finished.termination_details.unwrap_or_default());
             }

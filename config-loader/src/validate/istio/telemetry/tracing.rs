@@ -158,7 +158,7 @@ fn meets(one: WorkloadMode, other: WorkloadMode) -> bool {
     one == other || one == WorkloadMode::Both || other == WorkloadMode::Both
 }
 
-/// Returns a header with credentials among those that are read.
+/// Returns a header with credentials, if one is read.
 pub(super) fn credential(needs: &Needs) -> Option<&str> {
     let mut names = needs.names().map(|name| name.as_str());
     names.find(|name| CREDENTIALS.contains(name))

@@ -172,7 +172,7 @@ pub const ABSENT_OPERATORS: [&str; 78] = [
 ];
 
 /// Operators that only have a value in the access log.
-pub const LOG_OPERATORS: [&str; 16] = [
+pub const LOG_OPERATORS: [&str; 18] = [
     "ACCESS_LOG_TYPE",
     "CEL",
     "COMMON_DURATION",
@@ -186,6 +186,8 @@ pub const LOG_OPERATORS: [&str; 16] = [
     "RESPONSE_TX_DURATION",
     "SPAN_ID",
     "STRAIT_CLUSTER",
+    "STRAIT_RULE",
+    "STRAIT_SAMPLED_BY",
     "STRAIT_TIER",
     "TRAILER",
     "UPSTREAM_TRANSPORT_FAILURE_REASON",

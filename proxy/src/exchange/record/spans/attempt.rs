@@ -48,7 +48,7 @@ impl Spans {
             let cluster = attempt.picked.cluster().name();
             self.attempt_name(is_grpc, cluster, |name| start.write(out, name));
             let mut attributes = SpanAttributes::new(self, out);
-            self.sent_attributes(&mut attributes, is_grpc);
+            self.sent_attributes(attempt, &mut attributes, is_grpc);
             self.endpoint_attributes(attempt, &mut attributes);
             if let AttemptEnd::Response { code, .. } = &attempt.end {
                 attributes.named_integer(&STATUS_CODE, (*code).into());
@@ -70,15 +70,24 @@ impl Spans {
     }
 
     /// Attributes of the request as it was sent.
-    fn sent_attributes(&self, attributes: &mut SpanAttributes<'_>, is_grpc: bool) {
+    fn sent_attributes(
+        &self,
+        attempt: &Attempt,
+        attributes: &mut SpanAttributes<'_>,
+        is_grpc: bool,
+    ) {
         attributes.method(&self.head.method);
         let (uri, host) = match &self.sent {
             Some((uri, host)) => (uri, host.as_ref()),
             None => (&self.head.uri, self.head.host.as_ref()),
         };
         let authority = authority(uri, host);
+        let hop = attempt.picked.endpoint().hop.as_ref();
+        let has_path = uri.path().starts_with('/');
+        let prefix = hop.filter(|_| has_path).map_or("", |hop| &hop.path_prefix);
         attributes.full_url(&Url {
             scheme: self.scheme,
+            prefix,
             uri,
             authority,
             has_query: self.settings.has_query,
@@ -105,7 +114,8 @@ impl Spans {
         if attempt.number > 1 {
             attributes.named_integer(&RESENDS, u64::from(attempt.number) - 1);
         }
-        if let AttemptEnd::Response { ends, .. } = &attempt.end {
+        if let AttemptEnd::Response { ends, version, .. } = &attempt.end {
+            attributes.version(*version);
             connection(ends, attributes);
         } else if let Address::Ip(address) = picked.endpoint().address {
             // none carried it to its end, and someone looks for the slow endpoint

@@ -345,6 +345,7 @@ impl<'a> SpanAttributes<'a> {
             url.scheme.as_str().as_bytes(),
             b"://",
             url.authority,
+            url.prefix.as_bytes(),
             path.as_bytes(),
             mark,
             query.as_deref().unwrap_or_default().as_bytes(),
@@ -356,6 +357,8 @@ impl<'a> SpanAttributes<'a> {
 /// Parts of a URL in an attribute.
 pub(super) struct Url<'a> {
     pub(super) scheme: Scheme,
+    /// What the gateway of a remote cluster gets before the path.
+    pub(super) prefix: &'a str,
     pub(super) uri: &'a Uri,
     pub(super) authority: &'a [u8],
     pub(super) has_query: bool,

@@ -209,6 +209,8 @@ pub(in crate::exchange) enum AttemptEnd {
         code: u16,
         /// gRPC status in the headers.
         grpc_status: Option<u8>,
+        /// HTTP version.
+        version: Version,
         /// The connection that carried it.
         ends: Rc<ConnectionInfo>,
     },

@@ -160,6 +160,7 @@ impl OwnSpan {
         attributes.method(&self.method);
         attributes.full_url(&Url {
             scheme: self.scheme,
+            prefix: "",
             uri: &self.uri,
             authority: &self.authority,
             has_query: self.settings.has_query,

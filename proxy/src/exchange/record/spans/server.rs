@@ -59,6 +59,7 @@ impl Spans {
         attributes.method(&head.method);
         let url = Url {
             scheme: self.scheme,
+            prefix: "",
             uri: &head.uri,
             authority: self.authority(),
             has_query: self.settings.has_query,

@@ -20,6 +20,7 @@ fn printed(format: &LogFormat) -> String {
         transport_failure: Some("TLS error"),
         termination_details: Some("idle time"),
         destination_tier: Some(1),
+        rule: Some("VirtualService/shop/web[0]"),
         ..Finished::default()
     };
     let context = TemplateContext {
@@ -82,6 +83,10 @@ fn operators_print_final_values() {
         (
             "%ACCESS_LOG_TYPE% %STRAIT_TIER% %STRAIT_CLUSTER%",
             "DownstreamEnd 1 -\n",
+        ),
+        (
+            "%STRAIT_RULE% %STRAIT_SAMPLED_BY%",
+            "VirtualService/shop/web[0] -\n",
         ),
         (
             "%CEL(response.code >= 500)% %CEL(request.headers['none'])%",

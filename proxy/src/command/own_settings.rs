@@ -92,8 +92,10 @@ mod tests {
             read("a=\"b\"\n").unwrap().settings,
             ProxySettings::default()
         );
-        let error = read("proxy.istio.io/config=\"concurency: 3\"\n").unwrap_err();
-        assert!(error.contains("concurency"), "{error}");
+        let misspelt = read("proxy.istio.io/config=\"concurency: 3\"\n").unwrap();
+        assert_eq!(misspelt.warnings[0].field, "concurency");
+        let error = read("proxy.istio.io/config=\"concurrency: -3\"\n").unwrap_err();
+        assert!(error.contains("concurrency"), "{error}");
         assert!(read("proxy.istio.io/config=concurrency\n").is_err());
         assert_eq!(of_text(" ").unwrap().settings, ProxySettings::default());
     }

@@ -169,12 +169,12 @@ fn mesh_config_sets_flags_that_are_not_given() {
     let identity = args.identity.identity();
     assert_eq!(identity.path_normalization(), PathNormalization::Base);
 
-    std::fs::write(file.path(), "trustDomian: td.test\n").unwrap();
+    std::fs::write(file.path(), "trustDomain: [td.test]\n").unwrap();
     let args = ["strait", "run", "--config", "mesh", "--mesh-config", path];
     let error = parse(args.iter().map(OsString::from))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("trustDomian"), "{error}");
+    assert!(error.contains("trustDomain"), "{error}");
 }
 
 /// Flags whose field has another name: the same paths are positional arguments elsewhere, `for` is a keyword, and

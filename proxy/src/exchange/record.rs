@@ -499,10 +499,9 @@ impl Record {
         let record = RequestRecord {
             code: self.code,
             flags: self.flags(),
-            protocol: if self.grpc {
-                RequestProtocol::Grpc
-            } else {
-                RequestProtocol::Http
+            protocol: match self.grpc {
+                true => RequestProtocol::Grpc,
+                false => RequestProtocol::Http,
             },
             grpc_status: self.grpc_status,
             security: peer::security(&self.connection, stats.labels().reporter),

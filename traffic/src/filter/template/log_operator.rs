@@ -39,7 +39,7 @@ pub(super) enum LogOperator {
     ResponseSending,
     /// Rule that was chosen.
     Rule,
-    /// What decided whether the request is sampled.
+    /// Cause of the decision to sample the request, or not to.
     SampledBy,
     /// Id of the server span.
     SpanId,

@@ -357,7 +357,7 @@ impl<'a> SpanAttributes<'a> {
 /// Parts of a URL in an attribute.
 pub(super) struct Url<'a> {
     pub(super) scheme: Scheme,
-    /// What the gateway of a remote cluster gets before the path.
+    /// Prefix of the path for the gateway of a remote cluster.
     pub(super) prefix: &'a str,
     pub(super) uri: &'a Uri,
     pub(super) authority: &'a [u8],

@@ -5,7 +5,6 @@
 
 mod access_log;
 mod buffers;
-mod credentials;
 mod exposition;
 mod log;
 mod otlp;
@@ -16,8 +15,6 @@ pub use access_log::{
     AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, AccessLogger, Entry, Host,
     HttpVersion, LogPlan, LogSample, LogSink, OtlpLog, RecordFormat,
 };
-pub use credentials::is_credential;
-pub(crate) use credentials::{is_signature, redacted};
 pub use exposition::{Exposition, TextFormat};
 pub use log::{LogControl, LogError, LogFilterError};
 pub(crate) use otlp::attributes::{Attributes, VALUE_BYTES_MAX};
@@ -33,6 +30,8 @@ pub use tap::{
     TapHead, TapOutcome, TapReader, TapResult, TapSet, TapStyle, TapTiming, TappedAttempt,
     TappedDestination, TappedRequest, TappedRule, Taps, TooManyTaps, tap_line, tap_rate,
 };
+pub use traffic::telemetry::credentials::is_credential;
+pub(crate) use traffic::telemetry::credentials::{is_secret_header, is_signature, redacted};
 pub use traffic::telemetry::{
     AppliedSource, BUCKET_BOUNDS, BuildInfo, CertificateState, CloseReason, ConnectionProtocol,
     ConnectionTotals, ControlStats, Counter, Decided, DestinationState, DurationBounds, ErrorCount,

@@ -1,19 +1,10 @@
 // Steps of a person at the page of a config server; see `run`.
 
 import assert from 'node:assert/strict';
-import { chromium } from 'playwright-core';
+import { start } from './browser.mjs';
 
 const [executablePath, server, reader, proxy, out] = process.argv.slice(2);
-const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const browser = await chromium.launch({ executablePath, args });
-const page = await browser.newPage({ viewport: { width: 1300, height: 800 }, ignoreHTTPSErrors: true });
-const problems = [];
-page.on('console', (message) => { if (['error', 'warning'].includes(message.type()) && !message.text().includes('401')) problems.push(message.text()); });
-page.on('pageerror', (error) => problems.push(String(error)));
-page.on('request', (request) => { if (!request.url().startsWith(server) && !request.url().startsWith('data:')) problems.push(`asks ${request.url()}`); });
-let passed = 0;
-const step = async (name, run) => { await run(); passed += 1; console.log(`ok ${name}`); };
-const text = (selector) => page.locator(selector).innerText();
+const { page, step, text, end } = await start(executablePath, server, '401');
 
 // Reports as a proxy does, with its token.
 async function report(number, status) {
@@ -73,6 +64,4 @@ await step('the token is nowhere but in the memory of the page', async () => {
   await page.getByLabel('Token').waitFor();
 });
 
-assert.deepEqual(problems, []);
-console.log(`${passed} passed, 0 failed`);
-await browser.close();
+await end();

@@ -1,22 +1,13 @@
 // Steps of a person at the live page; see `run`.
 
 import assert from 'node:assert/strict';
-import { chromium } from 'playwright-core';
+import { start } from './browser.mjs';
 
 const [executablePath, admin, control, out] = process.argv.slice(2);
-const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const browser = await chromium.launch({ executablePath, args });
-const page = await browser.newPage({ viewport: { width: 1300, height: 800 } });
-const problems = [];
+const { page, step, text, end } = await start(executablePath, admin, '400 (Bad Request)');
 let bytes = 0;
-page.on('console', (message) => { if (['error', 'warning'].includes(message.type()) && !message.text().includes('400 (Bad Request)')) problems.push(message.text()); });
-page.on('pageerror', (error) => problems.push(String(error)));
-page.on('request', (request) => { if (!request.url().startsWith(admin) && !request.url().startsWith('data:')) problems.push(`asks ${request.url()}`); });
 page.on('response', async (response) => { if (response.url().includes('/ui/')) bytes += (await response.body()).length; });
-let passed = 0;
-const step = async (name, run) => { await run(); passed += 1; console.log(`ok ${name}`); };
 const open = (view) => page.goto(`${admin}/#/${view}`);
-const text = (selector) => page.locator(selector).innerText();
 
 await step('the page shows rates', async () => {
   await page.goto(`${admin}/`);
@@ -127,7 +118,5 @@ await step('dark mode changes the colors', async () => {
   await page.screenshot({ path: `${out}/dark.png` });
 });
 
-assert.deepEqual(problems, []);
 assert.ok(bytes < 150 * 1024, `${bytes} bytes`);
-console.log(`${passed} passed, 0 failed`);
-await browser.close();
+await end();

@@ -5,6 +5,7 @@
 pub mod cells;
 pub mod connections;
 pub mod control;
+pub mod credentials;
 pub mod exemplars;
 pub mod flags;
 pub mod guard;

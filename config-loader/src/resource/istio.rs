@@ -64,8 +64,8 @@ pub use names::{GatewayRef, Lined};
 pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
 pub use providers::{
-    DefaultProviders, FileFormat, FileLog, ProviderKind, RecordLog, TelemetryProvider, Tracer,
-    TracerHeader, TracerProtocol,
+    DefaultProviders, FileFormat, FileLog, ProviderKind, RecordLog, TRACERS_OF_FLAGS,
+    TelemetryProvider, Tracer, TracerHeader, TracerProtocol,
 };
 pub use proxy_config::{FlagValue, ProxyConfig, ProxySettings, ProxyTracing, ServiceNameForm};
 pub use request_authentication::{

@@ -7,12 +7,14 @@ use config_loader::catalog::telemetries::{
     MetricChange, ProviderLog, Telemetries, access_logs, metrics,
 };
 use config_loader::resource::istio::telemetry::{Metric, TagOperation, TrafficSide};
-use config_loader::resource::istio::{FileFormat, FileLog, MeshConfig, ProviderKind, Telemetry};
+use config_loader::resource::istio::{
+    FileFormat, FileLog, MeshConfig, ProviderKind, TRACERS_OF_FLAGS, Telemetry,
+};
 
 use crate::compile::Inputs;
 use crate::compile::applies::telemetries;
 use crate::compile::clusters::Clusters;
-use crate::compile::tracing::{OF_FLAGS, of_provider};
+use crate::compile::tracing::of_provider;
 use crate::identity::Identity;
 use crate::snapshot::{Logging, Snapshot};
 use crate::telemetry::names::{self, Family};
@@ -36,7 +38,7 @@ pub fn unknown_telemetry_providers(telemetry: &Telemetry, mesh: &MeshConfig) -> 
         .tracing
         .iter()
         .filter_map(|one| one.provider.as_ref());
-    let tracers = tracers.filter(|name| !OF_FLAGS.contains(&&***name));
+    let tracers = tracers.filter(|name| !TRACERS_OF_FLAGS.contains(&&***name));
     let unknown = logs.chain(of_metrics).chain(tracers);
     let unknown = unknown.filter(|name| mesh.provider(name).is_none());
     unknown.cloned().collect()

@@ -10,7 +10,9 @@ use config_loader::catalog::telemetries::{MergedTracing, Telemetries, tracing as
 use config_loader::resource::istio::telemetry::{
     CustomTag as WrittenTag, TagSource as WrittenSource, TrafficSide,
 };
-use config_loader::resource::istio::{ProviderKind, Tracer, TracerHeader, TracerProtocol};
+use config_loader::resource::istio::{
+    ProviderKind, TRACERS_OF_FLAGS, Tracer, TracerHeader, TracerProtocol,
+};
 use http::HeaderName;
 use http::uri::PathAndQuery;
 
@@ -24,9 +26,6 @@ use crate::snapshot::{Collector, CollectorHeader, SideTracing, TagFormats, Traci
 use crate::telemetry::{OtlpProtocol, OtlpSignal, SpanFormat};
 use traffic::provenance::Provenance;
 use traffic::trace::{CustomTag, Percent, Propagators, TagSource, TracingSettings};
-
-/// Names of tracers that flags set up.
-pub(in crate::compile) const OF_FLAGS: [&str; 2] = ["otlp", "zipkin"];
 
 /// Returns the settings of both sides; `None` if no request is traced.
 pub(in crate::compile) fn tracing(
@@ -107,7 +106,7 @@ pub fn is_traced(resources: &ResourceSet, identity: &Identity) -> bool {
 fn provider(merged: &MergedTracing, identity: &Identity) -> Option<Option<Arc<Tracer>>> {
     match &merged.provider {
         None => identity.has_collector().then_some(None),
-        Some(name) if OF_FLAGS.contains(&&**name) && identity.traces_by_flags => Some(None),
+        Some(name) if TRACERS_OF_FLAGS.contains(&&**name) && identity.traces_by_flags => Some(None),
         Some(name) => match identity.mesh_config.provider(name)? {
             ProviderKind::Tracer(tracer) => Some((!identity.traces_by_flags).then_some(tracer)),
             _ => None,

@@ -157,10 +157,7 @@ fn traces_without_collector(resources: &ResourceSet, identity: &Identity) -> Opt
 }
 
 /// Warnings about providers that Telemetries of the workload name and the mesh configuration does not have.
-fn unknown_telemetry_providers(
-    resources: &ResourceSet,
-    identity: &Identity,
-) -> impl Iterator<Item = String> {
+fn unknown_telemetry_providers(resources: &ResourceSet, identity: &Identity) -> Vec<String> {
     let applying = compile::telemetries(resources, identity).into_iter();
     let named = applying.flat_map(|one| {
         let names = compile::unknown_telemetry_providers(&one.spec, &identity.mesh_config);
@@ -171,7 +168,7 @@ fn unknown_telemetry_providers(
             )
         })
     });
-    named.collect::<Vec<_>>().into_iter()
+    named.collect()
 }
 
 /// Warning that nothing is served to other clusters.

@@ -1,6 +1,7 @@
 //! Redacts credentials in explanations and dumps: they are pasted into tickets, and pages show them without a password.
 
 pub use crate::telemetry::is_credential;
+use crate::telemetry::is_secret_header;
 use traffic::filter::HeaderEdit;
 
 /// Text that replaces a redacted value.
@@ -22,8 +23,11 @@ pub fn edited(edit: &HeaderEdit<'_>) -> Option<String> {
         return None;
     };
     let name = name.as_str();
-    let hidden = is_credential(name) || matches!(name, "cookie" | "set-cookie");
-    let shown = if hidden { REDACTED } else { value };
+    let shown = if is_secret_header(name) {
+        REDACTED
+    } else {
+        value
+    };
     Some(shown.to_owned())
 }
 

@@ -337,7 +337,7 @@ impl<'a> Engine<'a> {
         let begun = match &one.ruling {
             Ruling::Reply { is_failed, .. } => {
                 let is_failed = *is_failed;
-                return self.count(None, 0, is_failed);
+                return self.count(is_failed);
             }
             Ruling::Forward(found) => {
                 let worker = &one.workers[worker].worker;
@@ -348,7 +348,7 @@ impl<'a> Engine<'a> {
             self.sweep(proxy);
         }
         let Ok(mut request) = begun else {
-            return self.count(None, 0, true);
+            return self.count(true);
         };
         let times = request.start_times(&self.proxies[proxy].workers[worker].worker);
         let flow = Flow {
@@ -390,13 +390,13 @@ impl<'a> Engine<'a> {
     }
 
     /// Counts a request that no endpoint got.
-    fn count(&mut self, cluster: Option<usize>, attempts: u64, is_failed: bool) {
+    fn count(&mut self, is_failed: bool) {
         self.figures.count(Ended {
             begun: self.now,
             nanos: 0,
             is_failed,
-            attempts,
-            cluster,
+            attempts: 0,
+            cluster: None,
         });
     }
 

@@ -132,6 +132,9 @@ pub enum FileFormat {
     Text,
 }
 
+/// Names of tracers that flags set up.
+pub const TRACERS_OF_FLAGS: [&str; 2] = ["otlp", "zipkin"];
+
 /// Providers where no Telemetry names others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultProviders {

@@ -15,7 +15,7 @@ use config_server::remote::Remote;
 use serde_json::Value;
 
 use super::data::{DataArgs, own_cluster};
-use super::status::Output;
+use crate::command::args::OutputArg;
 use crate::command::args::parse_trust_domain;
 use crate::command::exit::show;
 use crate::runtime::duration::duration;
@@ -149,7 +149,7 @@ pub enum IdentityCommand {
             default_value = "text",
             env = "STRAIT_OUTPUT"
         )]
-        output: Output,
+        output: OutputArg,
     },
     /// Create, list and revoke join tokens, for workloads outside Kubernetes
     Token(JoinTokenArgs),
@@ -262,8 +262,8 @@ pub(super) async fn run(args: &IdentityArgs) -> Result<(), String> {
         IdentityCommand::Status { place, output } => {
             let status = at_place(place, &Command::Status).await?;
             match output {
-                Output::Text => show(text(&status).trim_end()),
-                Output::Json => show(&format!("{status:#}")),
+                OutputArg::Text => show(text(&status).trim_end()),
+                OutputArg::Json => show(&format!("{status:#}")),
             }
         }
         IdentityCommand::Token(token) => run_token(&token.command).await?,

@@ -9,7 +9,8 @@ use config_loader::source::{connect, in_words};
 use serde_json::{Value, json};
 
 use super::super::exit::show;
-use super::status::{Output, clean, table};
+use super::status::{clean, table};
+use crate::command::args::OutputArg;
 
 /// Number of pods in one response of the API server.
 const PAGE: usize = 500;
@@ -46,7 +47,7 @@ pub struct InjectedArgs {
         default_value = "text",
         env = "STRAIT_OUTPUT"
     )]
-    pub output: Output,
+    pub output: OutputArg,
 }
 
 /// Prints the pods. Returns whether there are none.
@@ -58,9 +59,9 @@ pub(super) async fn run(args: &InjectedArgs) -> Result<bool, String> {
         .await
         .map_err(|error| format!("cannot list pods: {error}"))?;
     match args.output {
-        Output::Json => show(&format!("{:#}", json!({"pods": pods}))),
-        Output::Text if pods.is_empty() => show("no pod has a sidecar"),
-        Output::Text => {
+        OutputArg::Json => show(&format!("{:#}", json!({"pods": pods}))),
+        OutputArg::Text if pods.is_empty() => show("no pod has a sidecar"),
+        OutputArg::Text => {
             let heads = ["namespace", "name", "image", "revision"];
             let mut rows = vec![heads.map(str::to_uppercase)];
             let cell = |pod: &Value, name| clean(pod[name].as_str().unwrap_or("-"));

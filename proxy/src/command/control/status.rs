@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use config_loader::ApiServer;
 use config_loader::proxy_state::{REPORT_GROUP, REPORT_PLURAL, REPORT_VERSION};
 use config_loader::source::{address_of, connect, in_words};
 use serde_json::{Value, json};
 
 use super::super::exit::show;
+use crate::command::args::OutputArg;
 
 /// Timeout for the response of the server.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -43,16 +44,7 @@ pub struct StatusArgs {
         default_value = "text",
         env = "STRAIT_OUTPUT"
     )]
-    pub output: Output,
-}
-
-/// Form of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For people.
-    Text,
-    /// One JSON document.
-    Json,
+    pub output: OutputArg,
 }
 
 /// Prints the proxies. Returns whether all of them are up to date and reject nothing.
@@ -66,8 +58,8 @@ pub(crate) async fn run(args: &StatusArgs) -> Result<bool, String> {
     let proxies = list["items"].as_array().cloned().unwrap_or_default();
     let is_fine = proxies.iter().all(is_fine);
     match args.output {
-        Output::Text => show(text(&proxies).trim_end()),
-        Output::Json => {
+        OutputArg::Text => show(text(&proxies).trim_end()),
+        OutputArg::Json => {
             let proxies: Vec<Value> = proxies.iter().map(flat).collect();
             show(&format!(
                 "{:#}",

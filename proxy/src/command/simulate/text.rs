@@ -11,14 +11,15 @@ const EVENTS_MAX: usize = 200;
 /// Renders the report.
 pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
+    let workers = counted(report.workers.into(), "worker");
+    let (proxies, workers) = match report.proxies {
+        1 => ("1 proxy".to_owned(), workers),
+        many => (format!("{many} proxies"), format!("{workers} each")),
+    };
     _ = writeln!(
         out,
-        "{}: {}/s, {} with {} each, seed {}\n",
-        report.url,
-        report.rate,
-        counted(report.proxies.into(), "proxy").replace("proxys", "proxies"),
-        counted(report.workers.into(), "worker"),
-        report.seed
+        "{}: {}/s, {} with {}, seed {}\n",
+        report.url, report.rate, proxies, workers, report.seed
     );
     for note in &report.notes {
         _ = writeln!(out, "note: {note}\n");

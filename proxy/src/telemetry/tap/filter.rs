@@ -14,7 +14,7 @@ use super::TappedRequest;
 use super::pattern::{Pattern, any, one};
 use crate::runtime::duration::duration;
 use crate::telemetry::ResponseFlags;
-use crate::telemetry::credentials::is_secret_header;
+use crate::telemetry::is_secret_header;
 use traffic::route::normalize_host;
 
 /// Maximum number of conditions of a filter.

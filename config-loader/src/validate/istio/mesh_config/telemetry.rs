@@ -9,7 +9,8 @@ use crate::diagnostic::codes::istio::{MC009, TL005, TL010, TL011};
 use crate::raw::Field;
 use crate::raw::istio::{ExtensionProvider, FileAccessLog, MeshConfig as Raw};
 use crate::resource::istio::{
-    DefaultProviders, FileFormat, FileLog, MeshConfig, ProviderKind, TelemetryProvider,
+    DefaultProviders, FileFormat, FileLog, MeshConfig, ProviderKind, TRACERS_OF_FLAGS,
+    TelemetryProvider,
 };
 use crate::span::Span;
 use crate::validate::istio::{log_format, shared};
@@ -63,9 +64,6 @@ pub(super) fn default_providers(raw: &Raw, check: &mut Check<'_>) -> DefaultProv
     }
 }
 
-/// Tracers that flags and annotations set up.
-const OF_FLAGS: [&str; 2] = ["otlp", "zipkin"];
-
 /// Warns about default providers that do not exist.
 pub(super) fn unknown_defaults(raw: &Raw, mesh: &MeshConfig, check: &mut Check<'_>) {
     let Some(raw) = raw.default_providers.get() else {
@@ -77,7 +75,7 @@ pub(super) fn unknown_defaults(raw: &Raw, mesh: &MeshConfig, check: &mut Check<'
         named.extend(scalar::items(list, check));
     }
     for (field, name) in named {
-        if mesh.provider(name).is_none() && !OF_FLAGS.contains(&&**name) {
+        if mesh.provider(name).is_none() && !TRACERS_OF_FLAGS.contains(&&**name) {
             let message = format!("there is no provider `{name}`: nothing is sent to it");
             let found = check.warning(TL010, field.span(), message);
             found.help("add it to `extensionProviders`");

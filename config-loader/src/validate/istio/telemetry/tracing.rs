@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use traffic::filter::Needs;
+use traffic::telemetry::credentials::is_secret_header;
 
 use super::entries::{mode_of, providers};
 use crate::diagnostic::codes::istio::{TL005, TL006, TL021, TL023};
@@ -18,15 +19,6 @@ const TAGS_MAX: usize = 32;
 
 /// Maximum length of the name of a tag.
 const NAME_BYTES_MAX: usize = 128;
-
-/// Headers with credentials.
-const CREDENTIALS: [&str; 5] = [
-    "authorization",
-    "cookie",
-    "proxy-authorization",
-    "set-cookie",
-    "x-api-key",
-];
 
 /// Returns the entries about traces.
 pub(super) fn tracing(field: &Field<Vec<Field<Raw>>>, check: &mut Check<'_>) -> Vec<Tracing> {
@@ -147,7 +139,7 @@ fn source(raw: &RawTag, span: Span, check: &mut Check<'_>) -> Option<TagSource> 
         found.help("write letters, digits and `-`");
         return None;
     }
-    if CREDENTIALS.contains(&&*name) {
+    if is_secret_header(&name) {
         return Some(redacted(&name, header.name.span(), check));
     }
     Some(TagSource::Header(name.into(), default))
@@ -161,7 +153,7 @@ fn meets(one: WorkloadMode, other: WorkloadMode) -> bool {
 /// Returns a header with credentials, if one is read.
 pub(super) fn credential(needs: &Needs) -> Option<&str> {
     let mut names = needs.names().map(|name| name.as_str());
-    names.find(|name| CREDENTIALS.contains(name))
+    names.find(|name| is_secret_header(name))
 }
 
 /// Returns the value of a tag that would show credentials.

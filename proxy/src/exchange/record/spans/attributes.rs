@@ -8,7 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use http::{HeaderValue, Method, Uri, Version};
 
 use super::kept::Spans;
-use crate::telemetry::{Attributes, VALUE_BYTES_MAX, is_signature, protobuf, redacted};
+use crate::telemetry::{
+    Attributes, VALUE_BYTES_MAX, is_secret_header, is_signature, protobuf, redacted,
+};
 use traffic::filter::Scheme;
 use traffic::provenance::Provenance;
 use traffic::trace::{AttributeNames, CustomTag, TagSource, TracingSettings};
@@ -107,7 +109,9 @@ impl<'a> SpanAttributes<'a> {
                 }
                 TagSource::Literal(text) => Some(Cow::Borrowed(text.as_bytes())),
                 TagSource::Header { name, default } => match header {
-                    Some(_) if is_secret(name.as_str()) => Some(Cow::Borrowed(&b"[redacted]"[..])),
+                    Some(_) if is_secret_header(name.as_str()) => {
+                        Some(Cow::Borrowed(&b"[redacted]"[..]))
+                    }
                     Some(value) => Some(Cow::Borrowed(value.as_bytes())),
                     None => default.as_ref().map(|text| Cow::Borrowed(text.as_bytes())),
                 },
@@ -371,12 +375,4 @@ impl Url<'_> {
         let query = self.uri.query().filter(|_| self.has_query)?;
         Some(redacted(query, is_signature))
     }
-}
-
-/// Whether a header holds credentials, and is never an attribute.
-fn is_secret(header: &str) -> bool {
-    matches!(
-        header,
-        "authorization" | "cookie" | "set-cookie" | "proxy-authorization" | "x-api-key"
-    )
 }

@@ -33,18 +33,18 @@ pub fn is_credential(name: &str) -> bool {
 }
 
 /// Whether a header of this name, in lower case, proves who its client is.
-pub(super) fn is_secret_header(header: &str) -> bool {
+pub fn is_secret_header(header: &str) -> bool {
     is_credential(header) || matches!(header, "cookie" | "set-cookie")
 }
 
 /// Whether a parameter of this name is a signature or a key.
-pub(crate) fn is_signature(parameter: &str) -> bool {
+pub fn is_signature(parameter: &str) -> bool {
     let mut names = SIGNATURES.iter();
     names.any(|secret| secret.eq_ignore_ascii_case(parameter))
 }
 
 /// Replaces the values of the parameters of a query whose names are secret.
-pub(crate) fn redacted(query: &str, is_secret: impl Fn(&str) -> bool) -> Cow<'_, str> {
+pub fn redacted(query: &str, is_secret: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let is_secret = |part: &str| is_secret(part.split('=').next().unwrap_or_default());
     if !query.split('&').any(is_secret) {
         return Cow::Borrowed(query);
